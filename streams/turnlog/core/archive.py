@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from turnlog.core.errors import SchemaError
-from turnlog.core.frames import Frame, Record, decode, header_of
+from turnlog.core.frames import Frame, Header, Record, decode, header_of
 from turnlog.core.shapes import is_list, is_object
 
 _PLAIN = re.compile(rb'\{"position":\d+,"frame":(\{.*\})\}\s*', re.DOTALL)
@@ -52,10 +52,21 @@ def from_line(line: bytes) -> Record:
     beside = value.get("header")
     if beside is None:
         return Record(value["session"], None, body)
-    header = header_of(beside) if is_object(beside) else None
-    if header is None:
+    return Record(value["session"], _known_header(beside), body)
+
+
+def _known_header(beside: Any) -> Header:
+    """A header of which only some need be known: it is restored as it was."""
+    if not is_object(beside):
         raise SchemaError('its "header" cannot be read')
-    return Record(value["session"], header, body)
+    session, claim, epoch, seq, writer = (beside.get(name) for name in Header._fields)
+    if (
+        not isinstance(session, str)
+        or not all(isinstance(value, str | None) for value in (claim, writer))
+        or not all(type(value) in (int, type(None)) for value in (epoch, seq))
+    ):
+        raise SchemaError('its "header" cannot be read')
+    return Header(session, claim, epoch, seq, writer)
 
 
 def _frame(frame: dict[str, Any], line: bytes) -> Record:
@@ -65,5 +76,13 @@ def _frame(frame: dict[str, Any], line: bytes) -> Record:
     if not is_list(frame.get("events")):
         raise SchemaError("its frame has no list of events")
     plain = _PLAIN.fullmatch(line)
-    body = plain.group(1) if plain is not None else orjson.dumps(frame)
-    return Record(header.session, header, body)
+    body = plain.group(1) if plain is not None else b""
+    return Record(header.session, header, body if _is(body, frame) else orjson.dumps(frame))
+
+
+def _is(body: bytes, frame: dict[str, Any]) -> bool:
+    """Whether a body that was cut out of a line is the line's frame, and not the start of more."""
+    try:
+        return bool(orjson.loads(body) == frame)
+    except orjson.JSONDecodeError:
+        return False

@@ -12,6 +12,7 @@ TurnlogError
 │   └── Fenced             a newer claim is in force; carries the unsaved events
 ├── QueryError             one class per cause
 │   ├── SessionNotFound
+│   ├── AmbiguousSession
 │   └── EntryNotFound
 ├── UsageError             a URL, option, file or archive that cannot be used
 └── StateError             our own bug, or lost state: stop
@@ -88,6 +89,10 @@ class QueryError(TurnlogError):
 
 class SessionNotFound(QueryError):
     """No session of this id is in the log."""
+
+
+class AmbiguousSession(QueryError):
+    """The beginning of an id that more than one session has."""
 
 
 class EntryNotFound(QueryError):

@@ -61,14 +61,25 @@ def after_frame(own: Ownership, header: Header, digest: str) -> Ownership:
 def after_claim(own: Ownership, data: Mapping[str, Any]) -> tuple[bool, Ownership]:
     """Whether a claim wins, and the ownership after it. The first copy of a claim counts."""
     claim, expects, expects_seq = data["claim"], data["expects"], data.get("expects_seq")
-    if any(claim == lost[0] for lost in own.lost_claims):
+    if _is_remembered(own, claim):
         return False, own
     if expects == own.epoch and expects_seq in (None, own.seq):
         lost = tuple(item for item in own.lost_claims if _may_win(item, expects + 1, 0))
         return True, Ownership(claim, expects + 1, lost_claims=lost)
-    if not _may_win((claim, expects, expects_seq), own.epoch, own.seq):
+    item = (claim, expects, expects_seq)
+    if not _may_win(item, own.epoch, own.seq) or len(own.lost_claims) >= MAX_LOST_CLAIMS:
         return False, own
-    return False, own._replace(lost_claims=(*own.lost_claims, (claim, expects, expects_seq)))
+    return False, own._replace(lost_claims=(*own.lost_claims, item))
+
+
+def is_beyond(own: Ownership, data: Mapping[str, Any]) -> bool:
+    """Whether a claim that lost should be remembered and there is no room for it."""
+    item = (data["claim"], data["expects"], data.get("expects_seq"))
+    return (
+        len(own.lost_claims) >= MAX_LOST_CLAIMS
+        and not _is_remembered(own, data["claim"])
+        and _may_win(item, own.epoch, own.seq)
+    )
 
 
 def sole_claim(frame: Frame | Unreadable) -> Event | None:
@@ -120,7 +131,11 @@ def has_claim(frame: Frame) -> bool:
     return any(event.type == "session_claimed" and not event.newer for event in frame.events)
 
 
+def _is_remembered(own: Ownership, claim: str) -> bool:
+    return claim == own.claim or any(claim == lost[0] for lost in own.lost_claims)
+
+
 def _may_win(claim: tuple[Any, ...], epoch: int, seq: int) -> bool:
-    """Whether a lost claim would win later if a copy of it counted."""
+    """Whether a copy of a claim that lost would win, now or later, if it counted."""
     _, expects, expects_seq = claim
-    return expects > epoch or (expects == epoch and (expects_seq or 0) > seq)
+    return expects > epoch or (expects == epoch and (expects_seq is None or expects_seq >= seq))

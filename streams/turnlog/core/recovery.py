@@ -94,9 +94,7 @@ def plan(
 ) -> list[Instruction]:
     """What the executor is to do about a verdict; an empty list where there is nothing to do."""
     if verdict.name == CORRUPTED:
-        if operation.outcome is not None and not evidence.dispatches:
-            return []
-        return [{"do": "park", "operation": operation.operation, "reason": verdict.why}]
+        return _corrupted_plan(operation, verdict, evidence)
     if verdict.name == TERMINAL:
         if verdict.outcome is None:
             return []
@@ -142,8 +140,25 @@ def _inferred_outcome(operation: Operation, evidence: Evidence) -> str | None:
     return TERMINAL_STOPS.get(entry.stop_reason or "")
 
 
+def _corrupted_plan(
+    operation: Operation, verdict: Verdict, evidence: Evidence
+) -> list[Instruction]:
+    """Parked once, so that a recovery that comes again adds nothing; and only where it is open."""
+    if not _is_open(operation) and not evidence.dispatches:
+        return []
+    do = "park" if _is_open(operation) and operation.parked is None else "leave"
+    return [{"do": do, "operation": operation.operation, "reason": verdict.why}]
+
+
+def _is_open(operation: Operation) -> bool:
+    """Of one that is not, only dispatches without an answer are left to look after."""
+    return operation.outcome is None and not operation.superseded
+
+
 def _host_plan(operation: Operation, verdict: Verdict, evidence: Evidence) -> list[Instruction]:
     steps = [_host_step(dispatch, evidence) for dispatch in evidence.dispatches]
+    if not _is_open(operation):
+        return steps
     for call in evidence.calls:
         if call.waiting:
             steps.append({"do": "leave", **_call(call), "reason": "it waits for approval"})
@@ -178,7 +193,7 @@ def _host_step(dispatch: Dispatch, evidence: Evidence) -> Instruction:
 
 def _consumer_plan(operation: Operation, evidence: Evidence) -> list[Instruction]:
     steps = [_close_dispatch(dispatch, evidence) for dispatch in evidence.dispatches]
-    if operation.outcome is not None or operation.superseded:
+    if not _is_open(operation):
         return steps
     if any(call.waiting for call in evidence.calls):
         reason = "a call waits for approval, which is no crash"

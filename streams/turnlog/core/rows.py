@@ -192,6 +192,7 @@ class Attempt(NamedTuple):
     model: str | None = None
     context: str | None = None
     usage: Json = None
+    usage_model: str | None = None
     usage_fenced: bool = False
     usage_conflict: bool = False
     status: str = "started"

@@ -22,6 +22,7 @@ from turnlog.core.ownership import (
     after_claim,
     after_frame,
     has_claim,
+    is_beyond,
     sole_claim,
 )
 from turnlog.core.rows import Changes, Tables
@@ -80,22 +81,29 @@ def fold(frame: Frame | Unreadable, position: int, tables: Tables) -> Changes:
     if position <= draft.before.position:
         return {}
     draft.counts["frames"] += 1
-    header = frame.header
-    if header is None or header.session != session:
-        _quarantine_unreadable(draft, frame, "no_header" if header is None else None)
-    elif header.is_guest:
+    if isinstance(frame, Unreadable):
+        _fold_unreadable(draft, frame)
+    elif frame.header.is_guest:
         _fold_guest(draft, frame)
     else:
-        _fold_owner(draft, frame, header)
+        _fold_owner(draft, frame, frame.header)
     if draft.page is not None:
         write_page(draft)
     return draft.finish()
 
 
-def _fold_guest(draft: Draft, frame: Frame | Unreadable) -> None:
-    if isinstance(frame, Unreadable):
-        _quarantine_unreadable(draft, frame, None)
-        return
+def _fold_unreadable(draft: Draft, frame: Unreadable) -> None:
+    """Rule 10: an owner's takes part by its header; any other speaks for nobody."""
+    header = frame.header
+    if header is None:
+        _quarantine_frame(draft, frame, frame.reason, "no_header")
+    elif header.is_guest or header.session != frame.session:
+        _quarantine_frame(draft, frame, frame.reason)
+    else:
+        _fold_owner(draft, frame, header)
+
+
+def _fold_guest(draft: Draft, frame: Frame) -> None:
     claim = sole_claim(frame)
     if claim is not None:
         draft.counts["events"] += 1
@@ -132,9 +140,12 @@ def _is_by_person(event: Event) -> bool:
 
 
 def _claim(draft: Draft, event: Event) -> None:
-    won, draft.own = after_claim(draft.own, event.data)
+    before = draft.own
+    won, draft.own = after_claim(before, event.data)
     if not won:
         draft.counts["lost_claims"] += 1
+        if is_beyond(before, event.data):
+            draft.add_overflow("lost_claims")
         return
     draft.fields.update(owner=event.data.get("host"), reason=event.data.get("reason"))
 
@@ -146,7 +157,7 @@ def _fold_owner(draft: Draft, frame: Frame | Unreadable, header: Header) -> None
         if isinstance(frame, Frame):
             _take_evidence(draft, frame, header)
         else:
-            _quarantine_unreadable(draft, frame, None)
+            _quarantine_frame(draft, frame, frame.reason)
     elif admission is Admission.DUPLICATE:
         draft.counts["duplicates"] += 1
     elif admission is Admission.FOREIGN:
@@ -165,7 +176,7 @@ def _fold_owner(draft: Draft, frame: Frame | Unreadable, header: Header) -> None
 
 def _apply(draft: Draft, frame: Frame | Unreadable) -> None:
     if isinstance(frame, Unreadable):
-        _quarantine_unreadable(draft, frame, "unreadable")
+        _quarantine_frame(draft, frame, frame.reason, "unreadable")
         return
     if has_claim(frame):
         reason = "a session_claimed in an owner's frame"
@@ -187,8 +198,8 @@ def _apply(draft: Draft, frame: Frame | Unreadable) -> None:
 
 
 def _set_times(draft: Draft, frame: Frame) -> None:
-    """Copy the first and last time for people to read; no rule does."""
-    times = [event.time for event in frame.events if event.time is not None]
+    """Copy the first and last time of entries, for people to read; no rule does."""
+    times = [event.time for event in frame.events if event.time is not None and is_entry(event)]
     if times:
         if draft.before.first_time is None:
             draft.fields["first_time"] = times[0]
@@ -208,14 +219,9 @@ def _take_evidence(draft: Draft, frame: Frame, header: Header) -> None:
             dispatches.take_evidence(draft, event, header.claim)
 
 
-def _quarantine_unreadable(draft: Draft, frame: Frame | Unreadable, damage: str | None) -> None:
-    reason = frame.reason if isinstance(frame, Unreadable) else "filed under another session"
-    draft.index = -1
-    draft.quarantine("decode", reason, frame.digest, damage)
-
-
 def _quarantine_frame(
     draft: Draft, frame: Frame | Unreadable, reason: str, damage: str | None = None
 ) -> None:
+    stage = "decode" if isinstance(frame, Unreadable) else "fold"
     draft.index = -1
-    draft.quarantine("fold", reason, frame.digest, damage)
+    draft.quarantine(stage, reason, frame.digest, damage)

@@ -7,7 +7,7 @@ from typing import cast
 
 from turnlog.core.fold import operations
 from turnlog.core.fold.draft import Draft
-from turnlog.core.frames import Event
+from turnlog.core.frames import Event, content_of
 from turnlog.core.rows import EMPTY, Attempt, Json, Reservation
 
 EXACT = Context(prec=200)
@@ -19,9 +19,10 @@ def attempt_model(draft: Draft, event: Event) -> None:
     """A model request is about to be sent."""
     data = event.data
     id_, operation = data["attempt"], data["operation"]
+    content = content_of(event)
     old = _attempt(draft, id_)
     if old is not None and old.digest is not None:
-        if old.digest != event.digest:
+        if old.digest != content:
             operations.named(draft, operation)
             operations.corrupt(draft, operation, "entry_reused")
         return
@@ -37,7 +38,7 @@ def attempt_model(draft: Draft, event: Event) -> None:
         model=data.get("model"),
         context=data.get("context"),
         claim=draft.own.claim,
-        digest=event.digest,
+        digest=content,
         position=draft.position,
     )
     draft.put("attempts", row, id_)
@@ -48,13 +49,14 @@ def attempt_model(draft: Draft, event: Event) -> None:
 def settle_usage(draft: Draft, event: Event) -> None:
     """What an attempt cost."""
     data = event.data
-    operations.named(draft, data["operation"], after_finished=True)
     old = _attempt(draft, data["attempt"])
     usage: Json = data.get("usage") or EMPTY
-    if old is not None and old.usage is not None:
-        same = old.usage == usage and data.get("model") in (None, old.model)
-        if not same and not old.usage_conflict:
-            _put(draft, old._replace(usage_conflict=True))
+    counted = old is not None and old.usage is not None
+    if old is not None and counted and (old.usage, old.usage_model) == (usage, data.get("model")):
+        return
+    operations.named(draft, data["operation"], after_finished=True)
+    if old is not None and counted:
+        _put(draft, old._replace(usage_conflict=True))
         return
     if old is None:
         row = Attempt(
@@ -62,7 +64,7 @@ def settle_usage(draft: Draft, event: Event) -> None:
         )._replace(usage_conflict=True)
     else:
         row = old
-    _put(draft, row._replace(usage=usage))
+    _put(draft, row._replace(usage=usage, usage_model=data.get("model")))
     draft.usage = add_usage(draft.usage, usage)
 
 
@@ -72,7 +74,8 @@ def take_usage(draft: Draft, event: Event, claim: str | None) -> None:
     if row is None or row.claim is None or row.claim != claim or row.usage is not None:
         return
     usage: Json = event.data.get("usage") or EMPTY
-    _put(draft, row._replace(usage=usage, usage_fenced=True))
+    model: str | None = event.data.get("model")
+    _put(draft, row._replace(usage=usage, usage_model=model, usage_fenced=True))
     draft.fenced_usage = add_usage(draft.fenced_usage, usage)
 
 

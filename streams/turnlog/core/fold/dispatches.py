@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from turnlog.core.fold import operations
 from turnlog.core.fold.draft import Draft
-from turnlog.core.frames import Event
+from turnlog.core.frames import Event, content_of
 from turnlog.core.rows import Dispatch, Json, Operation, Reservation
 
 OPEN = "open"
@@ -20,8 +20,9 @@ def dispatch_tool(draft: Draft, event: Event) -> None:
     """T1: a new dispatch, or another try of one."""
     data = event.data
     old = draft.dispatch(data["dispatch"])
+    content = content_of(event)
     if old is not None and any(
-        item["try"] == _try(data) and item["digest"] == event.digest for item in old.tries
+        item["try"] == _try(data) and item["digest"] == content for item in old.tries
     ):
         return
     is_rerun = old is not None and _is_rerun(draft, old, event)
@@ -32,7 +33,10 @@ def dispatch_tool(draft: Draft, event: Event) -> None:
         _next_try(draft, old, event, operation, is_rerun=is_rerun)
     else:
         operations.corrupt(draft, data["operation"], "t1_repeated")
-    operations.stop_waiting(draft, (data["assistant_entry"], data.get("call_id")))
+        return  # nothing may start, so whatever waits for a person still does
+    operations.unpark(draft, data["operation"])
+    call = (data["operation"], data["assistant_entry"], data.get("call_id"))
+    operations.stop_waiting(draft, call)
 
 
 def settle_dispatch(draft: Draft, event: Event) -> None:
@@ -52,17 +56,15 @@ def settle_dispatch(draft: Draft, event: Event) -> None:
 def allow_rerun(draft: Draft, event: Event) -> None:
     """A person allows one T1 more of a dispatch whose outcome is unknown."""
     dispatch = draft.dispatch(event.data["dispatch"])
-    if dispatch is None:
+    if dispatch is None or not _is_news(draft, dispatch, event):
         return
     allowed = (
         dispatch.status == "unknown"
         and event.data.get("try") in (None, dispatch.tries[-1]["try"])
         and not _happened(dispatch)
     )
-    if allowed:
-        _put(draft, dispatch._replace(rerun=True))
-    else:
-        _add_note(draft, dispatch, event)
+    row = _noted(draft, dispatch, event, applied=allowed)
+    _put(draft, row._replace(rerun=dispatch.rerun or allowed))
 
 
 def take_evidence(draft: Draft, event: Event, claim: str | None) -> None:
@@ -102,10 +104,11 @@ def add_answer(draft: Draft, dispatch: Dispatch, event: Event, claim: str | None
         item["event"] == event.id and item["digest"] == event.digest for item in dispatch.evidence
     ):
         return
-    if len(dispatch.evidence) >= MAX_EVIDENCE:
+    status = event.data.get("status") or "ok"
+    tells = status in HAPPENED and not _happened(dispatch)
+    if len(dispatch.evidence) >= MAX_EVIDENCE and not tells:
         draft.add_overflow("evidence")
         return
-    status = event.data.get("status") or "ok"
     piece = {
         **_answer(draft, event, status),
         "claim": claim if claim is not None else draft.own.claim,
@@ -175,28 +178,34 @@ def _next_try(
 
 def _is_retry(draft: Draft, old: Dispatch, event: Event) -> bool:
     """Rule 9: the same start again, by a newer owner, of what may be started twice."""
-    data, last = event.data, old.tries[-1]
     return (
         old.status == OPEN
         and old.effect != "opaque"
-        and last["claim"] != draft.own.claim
-        and _try(data) == last["try"] + 1
-        and data["result_entry"] == old.result_entry
-        and data.get("args_hash") == old.args_hash
-        and data.get("idempotency_key") == old.key
-        and data["assistant_entry"] == old.assistant_entry
-        and data["call_index"] == old.call_index
+        and old.tries[-1]["claim"] != draft.own.claim
+        and event.data["result_entry"] == old.result_entry
+        and _is_next(old, event.data)
     )
 
 
 def _is_rerun(draft: Draft, old: Dispatch, event: Event) -> bool:
     """Rule 9: what a person allowed, with a new result entry."""
-    data = event.data
     return (
         old.rerun
         and old.status == "unknown"
-        and _try(data) == old.tries[-1]["try"] + 1
-        and operations.is_free(draft, data["result_entry"])
+        and operations.is_free(draft, event.data["result_entry"])
+        and _is_next(old, event.data)
+    )
+
+
+def _is_next(old: Dispatch, data: dict[str, Any]) -> bool:
+    """Whether a T1 is the next try of the same call of the same operation."""
+    return (
+        _try(data) == old.tries[-1]["try"] + 1
+        and data["operation"] == old.operation
+        and data["assistant_entry"] == old.assistant_entry
+        and data["call_index"] == old.call_index
+        and data.get("args_hash") == old.args_hash
+        and data.get("idempotency_key") == old.key
     )
 
 
@@ -212,7 +221,7 @@ def _t1(draft: Draft, event: Event) -> Json:
         "position": draft.position,
         "index": draft.index,
         "result_entry": event.data["result_entry"],
-        "digest": event.digest,
+        "digest": content_of(event),
     }
 
 
@@ -246,51 +255,57 @@ def _open(draft: Draft, row: Dispatch) -> None:
 
 
 def _count_open(draft: Draft, id_: str, step: int) -> None:
-    operation = draft.operation(id_)
-    if operation is not None:  # pragma: no branch - every dispatch has named its operation
-        operations.put(draft, operation._replace(open_dispatches=operation.open_dispatches + step))
+    operation = cast("Operation", draft.operation(id_))  # every dispatch has named it
+    operations.put(draft, operation._replace(open_dispatches=operation.open_dispatches + step))
 
 
 def _settle_by_person(draft: Draft, dispatch: Dispatch, event: Event) -> None:
     """Rule 7: a person replaces an unknown outcome only; anything else is a note."""
+    if not _is_news(draft, dispatch, event):
+        return
     data = event.data
     status = data["status"]
-    stands = (
-        dispatch.status != "unknown"
-        or status == "unknown"
-        or data.get("try") not in (None, dispatch.tries[-1]["try"])
-        or (status == "not_started" and _happened(dispatch))
+    applied = (
+        dispatch.status == "unknown"
+        and status != "unknown"
+        and data.get("try") in (None, dispatch.tries[-1]["try"])
+        and not (status == "not_started" and _happened(dispatch))
     )
-    if stands:
-        _add_note(draft, dispatch, event)
-        return
-    answer = _answer(draft, event, status)
-    _put(
-        draft,
-        dispatch._replace(status=status, settled_by="person", rerun=False, answer=answer),
-    )
+    row = _noted(draft, dispatch, event, applied=applied)
+    if applied:
+        answer = _answer(draft, event, status)
+        row = row._replace(status=status, settled_by="person", rerun=False, answer=answer)
+    _put(draft, row)
 
 
 def _happened(dispatch: Dispatch) -> bool:
     return any(item["status"] in HAPPENED for item in dispatch.evidence)
 
 
-def _add_note(draft: Draft, dispatch: Dispatch, event: Event) -> None:
+def _is_news(draft: Draft, dispatch: Dispatch, event: Event) -> bool:
+    """Whether a person's word is new: each event id counts once, however often it is delivered.
+
+    Beyond the bound nothing is taken, since it could no longer be told from what was said before.
+    """
+    if any(item["event"] == event.id for item in dispatch.notes):
+        return False
+    if len(dispatch.notes) < MAX_EVIDENCE:
+        return True
+    draft.add_overflow("notes")
+    return False
+
+
+def _noted(draft: Draft, dispatch: Dispatch, event: Event, *, applied: bool) -> Dispatch:
     note = {
         "event": event.id,
         "type": event.type,
         "status": event.data.get("status"),
         "by": event.data.get("by"),
         "note": event.data.get("note"),
+        "applied": applied,
         "position": draft.position,
-        "digest": event.digest,
     }
-    if any(item["event"] == event.id for item in dispatch.notes):
-        return
-    if len(dispatch.notes) >= MAX_EVIDENCE:
-        draft.add_overflow("notes")
-        return
-    _put(draft, dispatch._replace(notes=(*dispatch.notes, note)))
+    return dispatch._replace(notes=(*dispatch.notes, note))
 
 
 def _put(draft: Draft, row: Dispatch) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from turnlog.core.frames import Event
-from turnlog.core.ownership import MAX_LOST_CLAIMS, Ownership
+from turnlog.core.ownership import Ownership
 from turnlog.core.rows import (
     Branch,
     Changes,
@@ -146,9 +146,6 @@ class Draft:
     def finish(self) -> Changes:
         """The changes, the head row last."""
         own = self.own
-        if len(own.lost_claims) > MAX_LOST_CLAIMS:
-            own = own._replace(lost_claims=own.lost_claims[:MAX_LOST_CLAIMS])
-            self.add_overflow("lost_claims")
         self.changes[("sessions", self.session)] = self.before._replace(
             position=self.position,
             claim=own.claim,

@@ -102,14 +102,14 @@ def find_place(draft: Draft, event: Event) -> Place:
         }
     declared: str | None = event.data.get("parent")
     parent = resolve(draft, declared)
+    bridged = parent is None
     if parent is None:
         draft.miss_parent(declared or "")
-        return Place(at(draft, draft.leaf), declared, bridged=True, late=late)
-    if late and _is_cycle(draft, parent, event.id):
-        draft.add_damage("cycle", f"entry {event.id!r} is declared as parent of its own parents")
-    return Place(
-        parent, None if parent.id == (declared or "") else declared, bridged=False, late=late
-    )
+        parent = at(draft, draft.leaf)
+    if late and _is_cycle(draft, declared, event.id):
+        draft.add_damage("cycle", f"entry {event.id!r} is among its own declared parents")
+    elsewhere = bridged or parent.id != (declared or "")
+    return Place(parent, declared if elsewhere else None, bridged, late)
 
 
 def add_entry(draft: Draft, event: Event, place: Place, shape: Shape) -> Entry:
@@ -118,10 +118,11 @@ def add_entry(draft: Draft, event: Event, place: Place, shape: Shape) -> Entry:
     counts["entries"] += 1
     number = counts["entries"]
     parent = place.parent
+    kind = event.type if event.type in ENTRY_TYPES and not event.newer else "opaque"
     applied = shape.void is None
     if not applied:
         counts["voids"] += 1
-    elif event.type == "message":
+    elif kind == "message":
         counts["messages"] += 1
     above_is_assistant = parent.role == "assistant" and parent.kind == "message"
     entry = Entry(
@@ -130,14 +131,14 @@ def add_entry(draft: Draft, event: Event, place: Place, shape: Shape) -> Entry:
         event.id,
         parent.number,
         place.declared,
-        event.type if event.type in ENTRY_TYPES and not event.newer else "opaque",
+        kind,
         shape.role,
         draft.position,
         draft.index,
         parent.depth + 1,
         _branch(draft, event, place, number) if applied else 0,
         parent.depth + 1 if shape.place is None else shape.place,
-        number if event.type == "app_state" and not event.newer else parent.state_ref,
+        number if kind == "app_state" else parent.state_ref,
         number if shape.replaces is not None else parent.compaction_ref,
         parent.number if above_is_assistant else parent.assistant_ref,
         _answer_ref(parent, above_is_assistant=above_is_assistant),
@@ -201,11 +202,16 @@ def _answer_ref(parent: Entry, *, above_is_assistant: bool) -> int:
     return parent.number if parent.answers is not None else parent.answer_ref
 
 
-def _is_cycle(draft: Draft, entry: Entry, id_: str) -> bool:
-    while entry.number:
-        if entry.declared == id_:
+def _is_cycle(draft: Draft, declared: str | None, id_: str) -> bool:
+    """Whether an entry that arrives late is among its own parents, as they declare each other."""
+    seen: set[str] = set()
+    while declared is not None and declared not in seen:
+        if declared == id_:
             return True
-        entry = at(draft, entry.parent)
+        seen.add(declared)
+        number = draft.number(declared)
+        entry = at(draft, number)
+        declared = entry.declared or at(draft, entry.parent).id or None
     return False
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from turnlog.core.fold.draft import Draft
-from turnlog.core.frames import Event
+from turnlog.core.frames import Event, content_of
 from turnlog.core.rows import Input
 
 MAX_PENDING_INPUTS = 64
@@ -15,8 +15,9 @@ def queue_input(draft: Draft, event: Event) -> None:
     """A new input; the same one again changes nothing."""
     data = event.data
     old = _input(draft, data["input"])
+    content = content_of(event)
     if old is not None:
-        if old.digest != event.digest:
+        if old.digest != content:
             reason = f"input {data['input']!r} was queued with other content"
             draft.reject(event, reason, None)
         return
@@ -25,6 +26,7 @@ def queue_input(draft: Draft, event: Event) -> None:
         status = "placed"
     elif len(draft.pending_inputs) >= MAX_PENDING_INPUTS:
         status = "refused"
+        draft.add_overflow("pending_inputs")
     else:
         status = "queued"
         draft.pending_inputs = {**draft.pending_inputs, data["input"]: data["entry"]}
@@ -36,7 +38,7 @@ def queue_input(draft: Draft, event: Event) -> None:
         data["entry"],
         draft.position,
         draft.entry(placed).position if placed else 0,
-        event.digest,
+        content,
         draft.position,
     )
     draft.put("inputs", row, row.input)

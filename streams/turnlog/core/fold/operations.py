@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from turnlog.core.fold.draft import Draft
-from turnlog.core.frames import Event
+from turnlog.core.frames import Event, content_of
 from turnlog.core.rows import Operation
 
 
@@ -13,9 +13,10 @@ def accept_operation(draft: Draft, event: Event) -> None:
     """One unit of work begins."""
     data = event.data
     id_, kind = data["operation"], data["kind"]
+    content = content_of(event)
     old = draft.operation(id_)
     if old is not None and old.digest is not None:
-        if old.digest != event.digest:
+        if old.digest != content:
             corrupt(draft, id_, "accepted_twice")
         return
     filled = (old or _new(draft, id_))._replace(
@@ -25,7 +26,7 @@ def accept_operation(draft: Draft, event: Event) -> None:
         start_leaf=data.get("start_leaf"),
         claim=draft.own.claim,
         accepted=draft.position,
-        digest=event.digest,
+        digest=content,
     )
     if old is None:
         for reason in _start(draft, id_, kind):
@@ -50,11 +51,12 @@ def finish_operation(draft: Draft, event: Event) -> None:
     """An operation ends, once."""
     data = event.data
     id_ = data["operation"]
+    content = content_of(event)
     old = draft.operation(id_)
-    if old is not None and old.finish_digest == event.digest:
+    if old is not None and old.finish_digest == content:
         return
     operation = named(draft, id_)
-    if operation.open_dispatches:
+    if operation.open_dispatches and not operation.superseded:
         corrupt(draft, id_, "open_dispatch")
     if operation.outcome is not None:
         return
@@ -66,7 +68,7 @@ def finish_operation(draft: Draft, event: Event) -> None:
             error=data.get("error"),
             inferred=data.get("inferred") is True,
             finished=draft.position,
-            finish_digest=event.digest,
+            finish_digest=content,
         ),
     )
     _close(draft, id_)
@@ -124,10 +126,10 @@ def reopen(draft: Draft, operation: Operation) -> None:
         row = current._replace(
             outcome=None, error=None, inferred=False, finished=0, finish_digest=None
         )
-        row = row._replace(claim=draft.own.claim)
-        put(draft, row)
         if not row.superseded:
+            row = row._replace(claim=draft.own.claim)
             _list(draft, row)
+        put(draft, row)
 
 
 def corrupt(draft: Draft, id_: str, reason: str) -> None:
@@ -150,16 +152,17 @@ def put(draft: Draft, row: Operation) -> None:
     draft.put("operations", row._replace(position=draft.position), row.operation)
 
 
-def stop_waiting(draft: Draft, call: tuple[str, str | None]) -> None:
+def stop_waiting(draft: Draft, call: tuple[str, str, str | None]) -> None:
     """A call that waited for a person goes on."""
     key = waiting_key(*call)
     if key in draft.waiting:
         draft.waiting = {other: op for other, op in draft.waiting.items() if other != key}
 
 
-def waiting_key(assistant_entry: str, call_id: str | None) -> str:
+def waiting_key(operation: str, assistant_entry: str, call_id: str | None) -> str:
     """The head's key of a call that waits: no two calls share one."""
-    return f"{len(assistant_entry)}:{assistant_entry}:{call_id or ''}"
+    lengths = f"{len(operation)}:{len(assistant_entry)}"
+    return f"{lengths}:{operation}:{assistant_entry}:{call_id or ''}"
 
 
 def _new(draft: Draft, id_: str) -> Operation:

@@ -7,7 +7,7 @@ from typing import Any, cast
 from turnlog.core.fold import operations
 from turnlog.core.fold.draft import Draft
 from turnlog.core.fold.surfaces import set_surface, surface_at
-from turnlog.core.frames import Data, Event
+from turnlog.core.frames import Data, Event, content_of
 from turnlog.core.rows import EMPTY, Approval, AppState, Blob, Fact, Json
 
 
@@ -22,15 +22,16 @@ def create_session(draft: Draft, event: Event) -> None:
     forked = data.get("parent_session") is not None and data.get("fork_at") is not None
     draft.fields.update(
         created=True,
-        title=data.get("title"),
         cwd=data.get("cwd"),
         agent=data.get("agent"),
         parent_session=data.get("parent_session"),
         fork_at=data["fork_at"] if forked else None,
         spawned_by=data.get("spawned_by"),
         origin=data.get("origin"),
-        created_digest=event.digest,
+        created_digest=content_of(event),
     )
+    if data.get("title") is not None:
+        draft.fields["title"] = data["title"]
     initial: Json = data.get("initial_app_state") or EMPTY
     state: AppState | None = draft.get(("app_states", draft.session))
     row = AppState(draft.session, 0, initial, initial, draft.position)
@@ -83,15 +84,16 @@ def ask_approval(draft: Draft, event: Event) -> None:
         "approvals", row._replace(asked=draft.position, position=draft.position), *_call(data)
     )
     if row.decision is None and operations.is_open(draft, operation.operation):
-        key = operations.waiting_key(data["assistant_entry"], data["call_id"])
+        key = operations.waiting_key(*_call(data))
         draft.waiting = {**draft.waiting, key: data["operation"]}
 
 
 def decide_approval(draft: Draft, event: Event) -> None:
     """An owner's record of a decision."""
-    old = _approval(draft, event.data)
-    if old is None or old.decision is None:
-        operations.named(draft, event.data["operation"])
+    data = event.data
+    old = _approval(draft, data)
+    if old is None or (old.decision, old.by) != (data["decision"], data.get("by")):
+        operations.named(draft, data["operation"])
     note_decision(draft, event)
 
 
@@ -104,7 +106,7 @@ def note_decision(draft: Draft, event: Event) -> None:
     row = old or Approval(draft.session, *_call(data), 0, None, None, 0)
     row = row._replace(decision=data["decision"], by=data.get("by"), position=draft.position)
     draft.put("approvals", row, *_call(data))
-    operations.stop_waiting(draft, (data["assistant_entry"], data["call_id"]))
+    operations.stop_waiting(draft, _call(data))
 
 
 def add_blob_part(draft: Draft, event: Event) -> None:
@@ -134,4 +136,4 @@ def _approval(draft: Draft, data: Data) -> Approval | None:
 
 def _is_same_creation(draft: Draft, event: Event) -> bool:
     known: Any = draft.fields.get("created_digest", draft.before.created_digest)
-    return bool(known == event.digest)
+    return bool(known == content_of(event))

@@ -50,9 +50,7 @@ def set_surface(draft: Draft, nodes: Sequence[int]) -> None:
 
 def replace_span(draft: Draft, first: int, last: int, number: int) -> None:
     """Put one entry in the place of the nodes first..last, which are on the surface."""
-    start, end = locate(draft, first), locate(draft, last)
-    if start is None or end is None:  # pragma: no cover - callers have located both
-        raise AssertionError("the span is not on the surface")
+    start, end = (cast("tuple[int, int]", locate(draft, node)) for node in (first, last))
     nodes: list[int] = []
     for page in range(start[0], draft.pages):
         nodes.extend(read_page(draft, page))

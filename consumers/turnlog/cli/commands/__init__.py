@@ -1,0 +1,1 @@
+"""The commands as they are declared: names, options, help. The work is imported when one is run."""

@@ -1,0 +1,128 @@
+"""Commands that look after a log: fsck, recover, verify, rebuild."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from turnlog.cli.guard import perform
+from turnlog.cli.options import (
+    Common,
+    JsonOption,
+    LogOption,
+    NoColorOption,
+    QuietOption,
+    SessionsArgument,
+    VerboseOption,
+)
+
+
+def fsck(
+    sessions: SessionsArgument = None,
+    *,
+    damage: Annotated[bool, typer.Option("--damage", help="Damage alone, no notes.")] = False,
+    log: LogOption = None,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+    no_color: NoColorOption = False,
+) -> None:
+    """Find what is missing or wrong in a log.
+
+    Damage (missing parents and frames, conflicts, what cannot be read) makes the command fail. What
+    was kept without being applied (fenced frames, second answers, void compactions) is noted. With
+    -v each kind is explained.
+
+    \b
+    Examples:
+      turnlog fsck
+      turnlog fsck 0638 -v
+      turnlog fsck --damage --json
+    """
+    from turnlog.cli.fsck import print_findings
+
+    perform(
+        Common(log, json, quiet, verbose, no_color),
+        lambda terminal: print_findings(terminal, sessions or [], only_damage=damage),
+    )
+
+
+def recover(
+    sessions: SessionsArgument = None,
+    *,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be done, and change nothing.")
+    ] = False,
+    executor: Annotated[
+        Literal["consumer", "host"],
+        typer.Option("--for", help="Who would do it: the recovery consumer, or a host with tools."),
+    ] = "consumer",
+    log: LogOption = None,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+    no_color: NoColorOption = False,
+) -> None:
+    """Say what a crash left open, and what to do about it.
+
+    This release shows it only: --dry-run must be given.
+
+    \b
+    Examples:
+      turnlog recover --dry-run
+      turnlog recover --dry-run --for host 0638
+      turnlog recover --dry-run --json
+    """
+    from turnlog.cli.recover import print_reports
+
+    perform(
+        Common(log, json, quiet, verbose, no_color),
+        lambda terminal: print_reports(
+            terminal, sessions or [], is_dry_run=dry_run, executor=executor
+        ),
+    )
+
+
+def verify(
+    *,
+    log: LogOption = None,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+    no_color: NoColorOption = False,
+) -> None:
+    """Compare the tables with a fresh fold of the log, row for row.
+
+    The command fails where any row differs.
+
+    \b
+    Examples:
+      turnlog verify
+      turnlog verify --log sqlite:backup.db --json
+    """
+    from turnlog.cli.upkeep import verify_tables
+
+    perform(Common(log, json, quiet, verbose, no_color), verify_tables)
+
+
+def rebuild(
+    *,
+    log: LogOption = None,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+    no_color: NoColorOption = False,
+) -> None:
+    """Build the tables anew from the log.
+
+    Others may read and append meanwhile. The log itself is never changed.
+
+    \b
+    Examples:
+      turnlog rebuild
+      turnlog rebuild --log sqlite:backup.db
+    """
+    from turnlog.cli.upkeep import rebuild_tables
+
+    perform(Common(log, json, quiet, verbose, no_color), rebuild_tables)

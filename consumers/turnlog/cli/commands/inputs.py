@@ -1,0 +1,119 @@
+"""Commands that bring sessions in, and the settings: demo, import, config."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from turnlog.cli.guard import perform
+from turnlog.cli.options import (
+    Common,
+    JsonOption,
+    LogOption,
+    NoColorOption,
+    QuietOption,
+    VerboseOption,
+)
+
+
+def import_(
+    format_: Annotated[
+        str, typer.Argument(metavar="FORMAT", help="Whose files they are: claude-code or pi.")
+    ],
+    paths: Annotated[
+        list[Path],
+        typer.Argument(metavar="PATH...", help="Session files, or folders of them."),
+    ],
+    *,
+    masks: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--mask", metavar="NAME=REGEX", help="Mask this, too, as NAME; may be repeated."
+        ),
+    ] = None,
+    no_mask: Annotated[
+        bool, typer.Option("--no-mask", help="Mask nothing: secrets stay in the log for ever.")
+    ] = False,
+    log: LogOption = None,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+    no_color: NoColorOption = False,
+) -> None:
+    """Bring sessions of another agent into the log.
+
+    Importing again, or a file that has grown, adds only what is new. Keys, tokens and passwords of
+    known shapes are masked before anything is written. A line that cannot be read is named and left
+    out, the rest is imported, and the command fails.
+
+    \b
+    Examples:
+      turnlog import claude-code ~/.claude/projects
+      turnlog import pi ~/.pi/agent/sessions --log sqlite:pi.db
+      turnlog import claude-code session.jsonl --mask 'ticket=TICKET-[0-9]+'
+    """
+    from turnlog.cli.importing import import_sessions
+
+    perform(
+        Common(log, json, quiet, verbose, no_color),
+        lambda terminal: import_sessions(
+            terminal, format_, paths, masks=masks or [], mask=not no_mask
+        ),
+    )
+
+
+def demo(
+    *,
+    mine: Annotated[
+        bool, typer.Option("--mine", help="Import your own sessions, too; asks first.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    keep: Annotated[
+        Path | None,
+        typer.Option("--keep", metavar="DIR", help="Work here, and not in a temporary folder."),
+    ] = None,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+    no_color: NoColorOption = False,
+) -> None:
+    """See the main job, on sessions of our own making.
+
+    Writes a handful of session files as Claude Code and pi would, imports them into a log in a
+    folder of its own, and shows what turnlog makes of them. Fails where a figure is not what was
+    counted when the files were written.
+
+    \b
+    Examples:
+      turnlog demo
+      turnlog demo --mine --keep ./turnlog-demo
+      turnlog demo --json
+    """
+    from turnlog.cli.demo import run_demo
+
+    perform(
+        Common(None, json, quiet, verbose, no_color),
+        lambda terminal: run_demo(terminal, keep=keep, mine=mine, yes=yes),
+    )
+
+
+def config_show(
+    *,
+    log: LogOption = None,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+    no_color: NoColorOption = False,
+) -> None:
+    """Show each setting in force, and where it comes from.
+
+    \b
+    Examples:
+      turnlog config show
+      TURNLOG_CONFIG=team.toml turnlog config show --json
+    """
+    from turnlog.cli.config import print_settings
+
+    perform(Common(log, json, quiet, verbose, no_color), print_settings)

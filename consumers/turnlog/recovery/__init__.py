@@ -1,0 +1,1 @@
+"""The recovery consumer: what a dead host left open, judged and told. This release only shows."""

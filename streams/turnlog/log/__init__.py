@@ -1,0 +1,86 @@
+"""The log: one port, and adapters that are chosen here and nowhere else, by URL.
+
+    async with turnlog.log.open("sqlite:sessions.db", clock=clock) as log:
+        position = await log.append(seal(header, events))
+
+An adapter is imported when a URL names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from turnlog.core.errors import LogUnavailable, UsageError
+from turnlog.log.port import EmbeddedLog, Log, Progress, Stored
+
+__all__ = ["EmbeddedLog", "Log", "Progress", "Stored", "open"]
+
+SCHEMES = "memory: (gone with the process) and sqlite:PATH (one file)"
+BUSY_MS = 5_000
+"""How long an append waits for the lock of another process before it is refused."""
+
+
+def open(
+    url: str,
+    *,
+    clock: Callable[[], int],
+    create: bool = True,
+    catch_up: bool = True,
+    progress: Progress | None = None,
+    busy_ms: int = BUSY_MS,
+) -> EmbeddedLog:
+    """Open the log of a URL, and bring its tables up to date where they lag.
+
+    `clock` gives ms since 1970, for the time beside each record. Without `create` a log that does
+    not exist is an error. `progress` is called while tables are caught up, which may take long:
+    this function is synchronous, so call it in a thread where that matters. Without `catch_up`
+    lagging tables are left alone; the log itself can then be read whatever state they are in.
+
+    Raises UsageError for a URL of no known kind, LogUnavailable for what cannot be opened, and
+    StateError for a log of a newer turnlog or one whose tables cannot be brought up to date.
+    """
+    scheme, colon, rest = url.partition(":")
+    if not colon or "/" in scheme or "\\" in scheme:
+        raise UsageError(
+            f"the log {url!r} is no URL: write sqlite:{url or 'PATH'}"
+            f" for a file; there are {SCHEMES}"
+        )
+    if scheme == "memory":
+        if rest:
+            raise UsageError(f"the log {url!r}: memory: takes nothing behind the colon")
+        from turnlog.log.memory import MemoryLog
+
+        return MemoryLog(clock=clock)
+    if scheme == "sqlite":
+        from turnlog.log.sqlite.log import SqliteLog
+
+        return SqliteLog(
+            _path(url, rest, create=create),
+            clock=clock,
+            catch_up=catch_up,
+            progress=progress,
+            busy_ms=busy_ms,
+        )
+    raise UsageError(f"the log {url!r}: there is no {scheme}: log; there are {SCHEMES}")
+
+
+def _path(url: str, rest: str, *, create: bool) -> Path:
+    """The file of a `sqlite:` URL, in a folder that exists."""
+    if not rest or "\0" in rest:
+        raise UsageError(f"the log {url!r} names no file: write sqlite:PATH")
+    if rest == ":memory:":
+        raise UsageError(f"the log {url!r}: a log in memory is called memory:")
+    try:
+        path = Path(rest).expanduser().absolute()
+        if path.is_dir():
+            raise LogUnavailable(f"{path}: a folder; name a file in it, as in {url}/sessions.db")
+        if not create and not path.exists():
+            raise LogUnavailable(f"{path}: there is no log; look at the path, or import into it")
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError) as error:  # RuntimeError: `~somebody` without a home
+        reason = getattr(error, "strerror", None) or error
+        raise LogUnavailable(
+            f"{rest}: cannot be opened ({reason}); look at the path and the rights of its folder"
+        ) from error
+    return path

@@ -1,0 +1,264 @@
+"""SQLite files as turnlog keeps them: opening, the schema and its versions, and what errors mean.
+
+A file is known by its application id. `meta` holds two versions: of `frames`, which are migrated,
+and of the tables, which are built anew. A newer one of either is refused.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from turnlog.core.errors import LogUnavailable, StateError
+from turnlog.tables import frames
+from turnlog.tables.schema import TABLES_VERSION, create_statements
+
+APPLICATION_ID = 0x7475726E
+"""The letters `turn`, in the header of the file."""
+SQLITE_MIN = (3, 37, 0)
+"""The first SQLite with STRICT tables."""
+CACHE_KIB = 16_000
+"""For each connection: enough for the upper levels of every index of a log of some GB."""
+WAL_BYTES = 64 * 1024 * 1024
+"""What a write-ahead log that grew beside a long reader is cut back to."""
+
+_CREATE_META = (
+    "CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID",
+    "CREATE TABLE positions (partition INTEGER PRIMARY KEY, position INTEGER NOT NULL) STRICT",
+    "INSERT INTO positions VALUES (0, 0)",
+)
+
+Connect = Callable[..., sqlite3.Connection]
+
+
+class Meta(NamedTuple):
+    """What a file says of itself.
+
+    `position` is the last one that the tables hold, `end` the last one that the log holds.
+    """
+
+    frames_version: int
+    tables_version: int
+    generation: int
+    building: int
+    position: int
+    end: int
+
+
+def connect(
+    path: Path, *, busy_ms: int, factory: type[sqlite3.Connection] = sqlite3.Connection
+) -> sqlite3.Connection:
+    """A connection with turnlog's settings; it may be used by one thread at a time."""
+    connection = sqlite3.connect(
+        path,
+        timeout=busy_ms / 1000,
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=256,
+        factory=factory,
+    )
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+    connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES}")
+    return connection
+
+
+@contextmanager
+def immediate(connection: sqlite3.Connection) -> Generator[None]:
+    """A write transaction: committed at the end, rolled back where anything raises."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        roll_back(connection)
+        raise
+
+
+def roll_back(connection: sqlite3.Connection) -> None:
+    """End a transaction, where SQLite has not already done so by itself."""
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")
+
+
+def read_meta(connection: sqlite3.Connection) -> Meta:
+    """What the file says of itself, as of the transaction under way."""
+    values = dict(connection.execute("SELECT name, value FROM meta"))
+    return Meta(
+        values["frames_version"],
+        values["tables_version"],
+        values["generation"],
+        values["building"],
+        read_position(connection),
+        frames.last_position(connection),
+    )
+
+
+def read_position(connection: sqlite3.Connection) -> int:
+    """The position up to which the tables are folded."""
+    (known,) = connection.execute("SELECT position FROM positions WHERE partition = 0").fetchone()
+    return frames.folded_position(connection, known)
+
+
+def set_meta(connection: sqlite3.Connection, **values: int) -> None:
+    """Change what the file says of itself."""
+    connection.executemany("REPLACE INTO meta VALUES (?, ?)", values.items())
+
+
+def set_position(connection: sqlite3.Connection, position: int) -> None:
+    """Say up to which position the tables are folded, where they were not folded with each append
+    (`frames.folded`), which is spared the write."""
+    connection.execute("UPDATE positions SET position = ? WHERE partition = 0", (position,))
+
+
+def prepare(connection: sqlite3.Connection, path: Path) -> Meta:
+    """Make a new file a log, or check and migrate one that is there."""
+    if sqlite3.sqlite_version_info < SQLITE_MIN:
+        raise LogUnavailable(
+            f"{path}: this Python has SQLite {sqlite3.sqlite_version}; turnlog needs"
+            f" {'.'.join(map(str, SQLITE_MIN))} or newer: use a newer Python"
+        )
+    if _is_new(connection, path):
+        _set_wal(connection)
+        with immediate(connection):
+            if _is_new(connection, path):  # nobody else was faster
+                _create(connection)
+    meta = read_meta(connection)
+    check_versions(meta, path)
+    if meta.frames_version < frames.FRAMES_VERSION:
+        _migrate(connection)
+    return read_meta(connection)
+
+
+def check_versions(meta: Meta, path: Path) -> None:
+    """Refuse a file that a newer turnlog has written."""
+    newest = (meta.frames_version, meta.tables_version)
+    ours = (frames.FRAMES_VERSION, TABLES_VERSION)
+    if newest[0] > ours[0] or newest[1] > ours[1]:
+        raise StateError(
+            f"{path}: written by a newer turnlog (schema {newest[0]}.{newest[1]}, this one knows"
+            f" {ours[0]}.{ours[1]}): upgrade turnlog, then open it again"
+        )
+
+
+def _is_new(connection: sqlite3.Connection, path: Path) -> bool:
+    (found,) = connection.execute("PRAGMA application_id").fetchone()
+    if found == APPLICATION_ID:
+        return False
+    (count,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    if found or count:
+        raise LogUnavailable(
+            f"{path}: a SQLite database of something else than turnlog; give another path"
+        )
+    return True
+
+
+def _set_wal(connection: sqlite3.Connection) -> None:
+    """Switch a new file to write-ahead logging. SQLite does not wait by itself here."""
+    (busy_ms,) = connection.execute("PRAGMA busy_timeout").fetchone()
+    for tries_left in range(busy_ms // 10, -1, -1):
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if not is_busy(error) or not tries_left:
+                raise
+            time.sleep(0.01)
+
+
+def _create(connection: sqlite3.Connection) -> None:
+    for statement in (*_CREATE_META, *frames.CREATE, *create_statements("", 1)):
+        connection.execute(statement)
+    set_meta(
+        connection,
+        frames_version=frames.FRAMES_VERSION,
+        tables_version=TABLES_VERSION,
+        generation=1,
+        building=0,
+    )
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+
+
+def _migrate(connection: sqlite3.Connection) -> None:
+    """All steps in one transaction: a file is of one version or the other, never in between."""
+    with immediate(connection):
+        version = read_meta(connection).frames_version
+        for step in frames.MIGRATIONS[version - 1 :]:
+            for statement in step:
+                connection.execute(statement)
+        set_meta(connection, frames_version=max(version, frames.FRAMES_VERSION))
+
+
+# ---- errors -------------------------------------------------------------------------------
+
+
+def primary_code(error: sqlite3.Error) -> int:
+    """SQLite's result code without its extension; 0 where the error is not from SQLite itself."""
+    code: int | None = getattr(error, "sqlite_errorcode", None)
+    return (code or 0) & 0xFF
+
+
+def is_busy(error: sqlite3.Error) -> bool:
+    """Whether another connection held the lock for longer than we wait."""
+    return primary_code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def is_disk(error: sqlite3.Error) -> bool:
+    """Whether the disk is full or fails, rather than what was asked being wrong."""
+    return primary_code(error) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
+
+
+def is_certain(error: sqlite3.Error) -> bool:
+    """Whether a COMMIT that failed so has certainly committed nothing.
+
+    What counts is whether the commit record, the last one of the transaction, could be written
+    whole. If it was, and then could not be synced, it may still be found after a crash.
+    """
+    code: int | None = getattr(error, "sqlite_errorcode", None)
+    return code == sqlite3.SQLITE_IOERR_WRITE or primary_code(error) in (
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_NOMEM,
+    )
+
+
+_ADVICE = {
+    sqlite3.SQLITE_BUSY: "another process holds its lock; try again, or see what holds it",
+    sqlite3.SQLITE_LOCKED: "another connection holds its lock; try again",
+    sqlite3.SQLITE_FULL: "the disk is full; make room, then try again",
+    sqlite3.SQLITE_IOERR: "the disk failed; look at its health and free space, then try again",
+    sqlite3.SQLITE_READONLY: "the file may not be written; look at its rights and its folder's",
+    sqlite3.SQLITE_CANTOPEN: "it cannot be opened; it must be a file, in a folder, both yours",
+    sqlite3.SQLITE_PERM: "it may not be opened; look at its rights",
+    sqlite3.SQLITE_AUTH: "it may not be opened; look at its rights",
+    sqlite3.SQLITE_NOTADB: "no SQLite database; give another path, or restore a backup",
+    sqlite3.SQLITE_CORRUPT: "the file is damaged; keep a copy, then restore a backup, or what"
+    " `turnlog dump` still reads",
+}
+
+
+def explain(error: sqlite3.Error, path: Path) -> str:
+    """One line: what failed, where, and what to do."""
+    if isinstance(error, sqlite3.ProgrammingError) and "closed" in str(error):
+        return f"{path}: this log is closed; open it again"
+    advice = _ADVICE.get(primary_code(error))
+    return f"{path}: {advice} ({error})" if advice else f"{path}: {error}"
+
+
+@contextmanager
+def reading(path: Path) -> Generator[None]:
+    """Turn SQLite's errors into ours, where nothing is appended."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        if "no such" in str(error):  # a table or a column
+            raise StateError(
+                f"{path}: its tables are of another version than this turnlog's, which began"
+                f" before an upgrade: start it again ({error})"
+            ) from error
+        raise LogUnavailable(explain(error, path), retriable=is_busy(error)) from error

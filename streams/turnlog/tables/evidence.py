@@ -1,0 +1,102 @@
+"""What the tables say about one operation: the evidence that recovery judges."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from turnlog.core.fold.operations import waiting_key
+from turnlog.core.recovery import Call, Evidence
+from turnlog.core.rows import Attempt, Dispatch, Entry, Operation
+from turnlog.tables.view import SessionView
+
+
+def evidence_of(view: SessionView, operation: Operation) -> Evidence:
+    """Gather the evidence on one operation, at the session's present leaf."""
+    damage, overflow = view.damage(), "damage" in view.head.overflow
+    ended = operation.outcome is not None or operation.superseded
+    if ended and not operation.open_dispatches:
+        return Evidence(damage=damage, overflow=overflow)  # a long session has many of these
+    dispatches = view.dispatches_of(operation.operation)
+    path = _path_since(view, operation)
+    on_path = {entry.id for entry in path}
+    attempt: Attempt | None = None
+    if operation.attempt is not None:
+        attempt = view.reader.get(("attempts", view.session, operation.attempt))
+    return Evidence(
+        damage=damage,
+        overflow=overflow,
+        dispatches=[row for row in dispatches if row.status == "open"],
+        on_path=frozenset(row.dispatch for row in dispatches if row.assistant_entry in on_path),
+        calls=_open_calls(view, operation, path, dispatches),
+        attempt=attempt,
+        attempt_entry=_entry(view, attempt.assistant_entry if attempt is not None else None),
+        last_message=next((row for row in reversed(path) if row.kind == "message"), None),
+        own_entry=_own_entry(view, operation),
+    )
+
+
+def _path_since(view: SessionView, operation: Operation) -> list[Entry]:
+    """The part of the leaf's path that was written since the operation was accepted."""
+    path: list[Entry] = []
+    entry = view.entry(view.head.leaf)
+    while entry.number and entry.position >= operation.accepted:
+        path.append(entry)
+        entry = view.entry(entry.parent)
+    path.reverse()
+    return path
+
+
+def _open_calls(
+    view: SessionView, operation: Operation, path: list[Entry], dispatches: list[Dispatch]
+) -> list[Call]:
+    """The calls on the path that have neither an answer there nor a T1."""
+    waiting = view.head.waiting
+    answered: set[Any] = {row.answers for row in path}
+    dispatched = {(row.assistant_entry, row.call_index) for row in dispatches}
+    calls: list[Call] = []
+    for entry in path:
+        for index, call_id in enumerate(entry.calls):
+            if (entry.number, index) in answered or (entry.id, index) in dispatched:
+                continue
+            calls.append(
+                Call(
+                    assistant_entry=entry.id,
+                    call_index=index,
+                    call_id=call_id,
+                    tool=_tool(view, entry, index),
+                    waiting=waiting_key(operation.operation, entry.id, call_id) in waiting,
+                    proven=view.proves_absence(entry),
+                )
+            )
+    return calls
+
+
+def _tool(view: SessionView, entry: Entry, index: int) -> str | None:
+    parts = [part for part in view.data(entry)["content"] if part["type"] == "tool_call"]
+    name: str | None = parts[index].get("name")
+    return name
+
+
+def _entry(view: SessionView, id_: str | None) -> Entry | None:
+    number: int | None = None
+    if id_ is not None:
+        number = view.reader.get(("ids", view.session, id_))
+    return None if number is None else view.entry(number)
+
+
+def _own_entry(view: SessionView, operation: Operation) -> Entry | None:
+    """The entry of a compaction or navigation: the newest that names it and is not void."""
+    kind = {"compaction": "compaction", "navigation": "branch"}.get(operation.kind or "")
+    if kind is None:
+        return None
+    for number in range(view.head.counts["entries"], 0, -1):
+        entry = view.entry(number)
+        if entry.position < operation.accepted:
+            return None
+        if (
+            entry.kind == kind
+            and entry.void is None
+            and view.data(entry).get("operation") == operation.operation
+        ):
+            return entry
+    return None

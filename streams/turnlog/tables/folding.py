@@ -1,0 +1,217 @@
+"""Frames into SQL rows: the fold over one connection, with the rows of hot sessions at hand.
+
+A batch is folded first, which only reads, then written, each row once however often it changed.
+Whoever calls does both in one transaction and then says how it ended: `keep` after its commit,
+`drop` after a rollback, `forget` when anybody else has committed since.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from operator import is_
+from typing import Any, TypeAlias
+
+import orjson
+
+from turnlog.core.fold import fold as fold_frame
+from turnlog.core.frames import Frame, Unreadable, is_entry
+from turnlog.core.rows import Changes, Key, Row, Tables
+from turnlog.tables.codec import CODECS, Codec
+from turnlog.tables.names import Names
+from turnlog.tables.schema import PLAIN
+
+Fold: TypeAlias = Callable[[Frame | Unreadable, int, Tables], Changes]
+
+CACHE_ROWS = 8192
+"""Rows of the younger half of the cache; an ordinary row takes about 1 KB."""
+CACHE_CHARS = 16_384
+"""A row in which an event's data is longer than this is read each time it is needed."""
+
+
+class Cache:
+    """The rows used last. When the younger half is full it becomes the older one, whose rows are
+    taken over when they are used again; the others go with it."""
+
+    def __init__(self, rows: int = CACHE_ROWS) -> None:
+        self._rows = rows
+        self._young: dict[Key, Row | None] = {}
+        self._old: dict[Key, Row | None] = {}
+
+    def get(self, key: Key, default: Any) -> Any:
+        found = self._young.get(key, default)
+        if found is default:
+            found = self._old.get(key, default)
+            if found is not default:
+                self.put(key, found)
+        return found
+
+    def put(self, key: Key, row: Row | None) -> None:
+        if len(self._young) >= self._rows:
+            self._old, self._young = self._young, {}
+        self._young[key] = row
+
+    def remove(self, key: Key) -> None:
+        self._young.pop(key, None)
+        self._old.pop(key, None)
+
+    def clear(self) -> None:
+        self._young, self._old = {}, {}
+
+
+_UNKNOWN: Any = object()
+
+
+class Folding:
+    """One set of tables as the fold sees and changes it; see the module's text."""
+
+    def __init__(
+        self, connection: sqlite3.Connection, prefix: str = "", *, fold: Fold = fold_frame
+    ) -> None:
+        self.names = Names(connection)
+        self._cursor = connection.cursor()
+        self._fold = fold
+        self._cache = Cache()
+        self._changes: dict[Key, Row | None] = {}
+        self._large: set[Key] = set()
+        self._tables = {table: _Table(codec, prefix) for table, codec in CODECS.items()}
+        entries = f"{prefix}entries"
+        self._select_id = f"SELECT number FROM {entries} WHERE session = ? AND id = ?"
+        self._select_ids = (
+            "SELECT wanted.key, e.number FROM json_each(?) AS wanted CROSS JOIN"
+            f" {entries} AS e ON e.session = wanted.value ->> 0 AND e.id = wanted.value ->> 1"
+        )
+
+    def get(self, key: Key, /) -> Row | None:
+        """The row of a key as of what is folded so far: what the fold reads."""
+        row = self._changes.get(key, _UNKNOWN)
+        if row is _UNKNOWN:
+            row = self._cache.get(key, _UNKNOWN)
+            if row is _UNKNOWN:
+                row = self._read(key)
+        return row
+
+    def look_up(self, frames: Sequence[Frame | Unreadable]) -> None:
+        """Ask for the ids of many frames' entries at once: nearly all are new, so not cached."""
+        if len(frames) < 3:
+            return  # the fold's own questions cost less
+        wanted = [
+            ("ids", frame.header.session, event.id)
+            for frame in frames
+            if isinstance(frame, Frame)
+            for event in frame.events
+            if is_entry(event)
+        ]
+        asked = orjson.dumps([(self.names.find(key[1]), key[2]) for key in wanted]).decode()
+        found = dict(self._cursor.execute(self._select_ids, (asked,)))
+        for index, key in enumerate(wanted):
+            if key not in self._changes:
+                self._cache.put(key, found.get(index))
+
+    def fold(self, frame: Frame | Unreadable, position: int) -> None:
+        """Fold one frame. What the fold raises is its bug; the frames before it stay folded."""
+        self._changes.update(self._fold(frame, position, self))
+
+    def write(self) -> None:
+        """Write the rows that changed, as part of the caller's transaction."""
+        statements: dict[str, list[Sequence[Any]]] = {}
+        find = self.names.find
+        for key, row in self._changes.items():
+            if key[0] == "ids":
+                continue  # an index of `entries`
+            table = self._tables[key[0]]
+            session = find(key[1]) or 0  # every session that is folded has a record
+            if row is None:
+                sql: str = table.delete
+                values: Sequence[Any] = (session, *key[2:])
+            else:
+                before = self._cache.get(key, None) if table.updates else None
+                sql, values = table.statement(row, before, session)
+                if table.open_ended and table.is_large(row, values):
+                    self._large.add(key)
+            if sql in statements:
+                statements[sql].append(values)
+            else:
+                statements[sql] = [values]
+        for sql, rows in statements.items():
+            if len(rows) == 1:
+                self._cursor.execute(sql, rows[0])
+            else:
+                self._cursor.executemany(sql, rows)
+
+    def keep(self) -> None:
+        """What was written is committed."""
+        for key, row in self._changes.items():
+            self._cache.put(key, row)
+        for key in self._large:
+            self._cache.remove(key)
+        self._clear()
+
+    def drop(self) -> None:
+        """What was folded is rolled back."""
+        self._clear()
+        self.names.forget()
+
+    def forget(self) -> None:
+        """Somebody else has committed: read all rows again."""
+        self.drop()
+        self._cache.clear()
+
+    def _clear(self) -> None:
+        self._large.clear()
+        self._changes = {}
+
+    def _read(self, key: Key) -> Row | None:
+        table = self._tables.get(key[0])
+        session = self.names.find(key[1])
+        if session is None:
+            return None
+        select = self._select_id if table is None else table.select
+        found = self._cursor.execute(select, (session, *key[2:])).fetchone()
+        if found is None:
+            row = None
+        elif table is None:
+            row = found[0]
+        else:
+            row = table.codec.decode(key[1], found)
+            if table.is_large(row, found):
+                return row
+        self._cache.put(key, row)
+        return row
+
+
+class _Table:
+    """How the rows of one table are read and written."""
+
+    def __init__(self, codec: Codec, prefix: str) -> None:
+        self.codec = codec
+        self.prefix = prefix
+        self.select = codec.select(prefix)
+        self.delete = codec.delete(prefix)
+        self.upsert = codec.upsert(prefix)
+        self.updates = codec.table in PLAIN and codec.table != "entries"
+        """Whether only what changed is written: rows are long, and some fields have an index."""
+        # a head is always cached: every frame of its session needs it
+        self.open_ended = () if codec.table == "sessions" else codec.open_ended
+        self._updates: dict[tuple[int, ...], str] = {}
+
+    def statement(self, row: Row, before: Row | None, session: int) -> tuple[str, Sequence[Any]]:
+        """What writes a row; `before` is what stands there, if that is known."""
+        codec = self.codec
+        if before is None:
+            return self.upsert, codec.encode(row, session)
+        # nearly all fields are the very same objects, and told apart without comparing them
+        same = enumerate(map(is_, row, before))
+        changed = tuple([i for i, kept in same if not kept and row[i] != before[i]])
+        sql = self._updates.get(changed)
+        if sql is None:
+            if not changed:
+                return self.upsert, codec.encode(row, session)
+            sql = self._updates[changed] = codec.update(changed, self.prefix)
+        return sql, [*codec.encode_fields(row, changed), session, *row[1 : codec.key_length]]
+
+    def is_large(self, row: Row, values: Sequence[Any]) -> bool:
+        """Whether an event's data in a row is longer than what is cached."""
+        return any(row[index] is not None for index in self.open_ended) and any(
+            isinstance(value, str) and len(value) > CACHE_CHARS for value in values
+        )

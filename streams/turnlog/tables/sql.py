@@ -1,0 +1,176 @@
+"""Tables in a SQLite file, as readers see them: synchronous, from any thread, beside any writer."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from turnlog.core.errors import StateError
+from turnlog.core.rows import Key, Row, key_of
+from turnlog.tables import frames
+from turnlog.tables.codec import CODECS, Codec
+from turnlog.tables.database import read_position, reading
+from turnlog.tables.signal import Signal
+from turnlog.tables.store import Stored, View, check_partition
+
+POLL_S = 0.02
+"""How often one looks for what other processes have written; our own writing is told at once."""
+LAG_S = 5.0
+"""How long tables may lag without moving before who waits for them is told."""
+SCAN_ROWS = 256
+
+Connect = Callable[[], sqlite3.Connection]
+
+
+class SqlView:
+    """The tables as one connection sees them."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self._connection = connection
+        self._path = path
+        self._lock = threading.RLock()
+
+    def get(self, key: Key, /) -> Row | None:
+        table = key[0]
+        if table == "ids":
+            sql = f"SELECT number FROM entries WHERE session = {_KEY} AND id = ?"
+            found = self._all(sql, key[1:])
+            return found[0][0] if found else None
+        codec = CODECS[table]
+        found = self._all(codec.select_named(), key[1:])
+        return codec.decode(key[1], found[0]) if found else None
+
+    def scan(
+        self,
+        table: str,
+        session: str | None = None,
+        *,
+        after: Key | None = None,
+        limit: int | None = None,
+        reverse: bool = False,
+    ) -> Iterator[Row]:
+        codec = CODECS[table]
+        left = -1 if limit is None else limit
+        while left:
+            count = SCAN_ROWS if left < 0 else min(left, SCAN_ROWS)
+            sql, values = _scan(codec, session, after, reverse=reverse)
+            found = self._all(f"{sql} LIMIT {count}", values)
+            rows = [codec.decode(name, values) for name, *values in found]
+            yield from rows
+            if len(rows) < count:
+                return
+            after = key_of(table, rows[-1])
+            left -= count if left > 0 else 0
+
+    def position(self, partition: int = 0) -> int:
+        check_partition(partition)
+        with self._lock, reading(self._path):
+            return read_position(self._connection)
+
+    def record(self, position: int, partition: int = 0) -> Stored | None:
+        check_partition(partition)
+        with self._lock, reading(self._path):
+            return frames.get_record(self._connection, position)
+
+    def records(self, session: str, *, after: int = 0) -> Iterator[Stored]:
+        until: int | None = None
+        while True:
+            with self._lock, reading(self._path):
+                page = frames.read_page(self._connection, after, until, session)
+            yield from page.records
+            if page.last:
+                return
+            after, until = page.records[-1].position, page.until
+
+    def end(self) -> int:
+        """The position of the last record."""
+        with self._lock, reading(self._path):
+            return frames.last_position(self._connection)
+
+    def close(self) -> None:
+        """Give the connection back. May be called twice."""
+        with self._lock:
+            self._connection.close()
+
+    def _all(self, sql: str, values: Any) -> list[tuple[Any, ...]]:
+        with self._lock, reading(self._path):
+            return self._connection.execute(sql, values).fetchall()
+
+
+_KEY = "(SELECT key FROM names WHERE names.session = ?)"
+
+
+def in_key_order(codec: Codec) -> str:
+    """All rows of a table, each behind its session's name."""
+    return _scan(codec, None, None, reverse=False)[0]
+
+
+def _scan(
+    codec: Codec, session: str | None, after: Key | None, *, reverse: bool
+) -> tuple[str, list[Any]]:
+    """Rows behind a key in the order of their keys, where a session counts by its name."""
+    sign, turn = ("<", " DESC") if reverse else (">", "")
+    rest = [f"rows.{name}" for name in codec.key_names[1:]]
+    terms: list[str] = []
+    values: list[Any] = []
+    if session is not None:
+        terms, values = ["names.session = ?"], [session]
+        order = [*rest] or ["names.session"]
+    else:
+        order = ["names.session", *rest]
+    if after is not None:
+        given = after[1:] if session is None or not rest else after[2:]
+        terms.append(f"({', '.join(order)}) {sign} ({', '.join('?' * len(given))})")
+        values.extend(given)
+        if session is None:  # an index takes this one, and not the comparison of both tables
+            terms.append(f"names.session {sign}= ?")
+            values.append(after[1])
+    fields = ", ".join(f"rows.{name}" for name in codec.names[1:])
+    where = f" WHERE {' AND '.join(terms)}" if terms else ""
+    by = ", ".join(name + turn for name in order)
+    return (
+        f"SELECT names.session, {fields} FROM names CROSS JOIN {codec.table} AS rows"
+        f" ON rows.session = names.key{where} ORDER BY {by}",
+        values,
+    )
+
+
+class SqlStore(SqlView):
+    """The tables as they are now, each question by itself; see `Store`."""
+
+    def __init__(self, connect: Connect, path: Path, signal: Signal) -> None:
+        super().__init__(connect(), path)
+        self._connect = connect
+        self._signal = signal
+
+    async def wait(self, position: int, partition: int = 0) -> None:
+        at, waited_s = -1, 0.0
+        while True:
+            seen = self._signal.count
+            before, at = at, self.position(partition)
+            if at >= position:
+                return
+            waited_s = waited_s + POLL_S if at == before and self.end() >= position else 0.0
+            if waited_s > LAG_S:
+                raise StateError(
+                    f"{self._path}: the tables lag at position {at}, before {position}: a frame"
+                    " could not be folded, or an older turnlog wrote it; close this log and open"
+                    " it again, which brings them up to date"
+                )
+            await self._signal.wait(seen, POLL_S)
+
+    @contextmanager
+    def snapshot(self) -> Generator[View]:
+        with reading(self._path):
+            connection = self._connect()
+            connection.execute("BEGIN")
+        view = SqlView(connection, self._path)
+        try:
+            view.position()  # the snapshot begins with the first read
+            yield view
+        finally:
+            view.close()

@@ -1,0 +1,68 @@
+"""The SQLite log keeps the contract."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.contract.adapter import Adapter, append_all, claiming, talking
+from tests.contract.contract import LogContract, read_all, take
+from tests.contract.tables import TablesContract
+from turnlog.log import EmbeddedLog
+from turnlog.log.sqlite.log import SqliteLog
+from turnlog.tables.codec import CODECS
+from turnlog.tables.names import Names
+
+
+class SqliteAdapter(Adapter):
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def open(self, **options: Any) -> EmbeddedLog:
+        return SqliteLog(self.path, clock=self.clock, busy_ms=5_000, **options)
+
+    async def skip(self, log: EmbeddedLog, positions: int) -> None:
+        """As if a record far behind had been appended and taken away again by hand."""
+        with sqlite3.connect(self.path) as connection:
+            connection.execute("UPDATE positions SET position = ?", (await log.end() + positions,))
+        connection.close()
+
+    def tamper(self, log: EmbeddedLog, table: str, row: Any) -> None:
+        codec = CODECS[table]
+        with sqlite3.connect(self.path) as connection:
+            key = Names(connection).make(row.session)
+            connection.execute(codec.upsert(), codec.encode(row, key))
+        connection.close()
+
+
+class TestSqlite(LogContract, TablesContract):
+    @pytest.fixture
+    def adapter(self, tmp_path: Path) -> Adapter:
+        return SqliteAdapter(tmp_path / "log.db")
+
+    async def test_what_was_appended_is_there_after_reopening(self, adapter: Adapter) -> None:
+        frames = talking("s", 5)
+        async with adapter.open() as log:
+            positions = await append_all(log, frames[:3])
+        async with adapter.open() as log:
+            positions += await append_all(log, frames[3:])
+            stored = await read_all(log)
+            assert [item.record for item in stored] == [frame.record for frame in frames]
+            assert [item.position for item in stored] == positions
+            assert list(log.verify()) == []
+
+    async def test_two_who_have_it_open_see_each_other(self, adapter: Adapter) -> None:
+        frames = talking("s", 8)
+        async with adapter.open() as one, adapter.open() as other:
+            follower = other.follow()
+            for index, frame in enumerate(frames):
+                await (one, other)[index % 2].append(frame)
+            seen = await take(follower, len(frames))
+            assert [item.record for item in seen] == [frame.record for frame in frames]
+            await one.append(claiming("t"))
+            await other.tables.wait(await one.end())
+            assert other.tables.get(("sessions", "t")).epoch == 1
+            assert list(other.verify()) == []

@@ -1,0 +1,183 @@
+"""What only a process of its own shows: start-up time, closed pipes, interrupts, encodings."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.story import Story, user
+from tests.unit.cli.calls import Caller
+from tests.unit.query.logs import random_session
+from turnlog.cli.app import COMMANDS
+
+ROOT = Path(__file__).parents[2]
+ROOTS = [str(ROOT / name) for name in ("streams", "producers", "consumers")]
+PROGRAM = [sys.executable, "-c", "from turnlog.cli.app import main; main()"]
+HELP_SECONDS_MAX = 0.15
+SLACK = float(os.environ.get("TURNLOG_TIME_SLACK", "3"))
+"""Machines that run many tests at once are slower than the figure is meant for."""
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    return {
+        **kept,
+        "PYTHONPATH": os.pathsep.join(ROOTS),
+        "XDG_DATA_HOME": str(tmp_path / "data"),
+        "XDG_CONFIG_HOME": str(tmp_path / "config"),
+        "TURNLOG_LOG": f"sqlite:{tmp_path}/log.db",
+        "LC_ALL": "C.UTF-8",
+    }
+
+
+@pytest.fixture
+def filled(
+    tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes], environment: dict[str, str]
+) -> Path:
+    del environment
+    Caller(tmp_path, capsysbinary).write(*(random_session(seed, f"s{seed}") for seed in range(40)))
+    return tmp_path
+
+
+def run(
+    *arguments: str, environment: dict[str, str], **options: object
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*PROGRAM, *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        **options,  # type: ignore[call-overload]
+    )
+
+
+def test_help_is_quick(environment: dict[str, str]) -> None:
+    def seconds() -> float:
+        start = time.perf_counter()
+        assert run("--help", environment=environment).returncode == 0
+        return time.perf_counter() - start
+
+    seconds()  # compiles
+    assert min(seconds() for _ in range(5)) < HELP_SECONDS_MAX * SLACK
+
+
+def test_help_imports_nothing_heavy(environment: dict[str, str]) -> None:
+    script = (
+        "import sys\n"
+        "from turnlog.cli.app import run\n"
+        "run(['--help'])\n"
+        "heavy = {'asyncio', 'orjson', 'pydantic', 'rich', 'sqlite3', 'turnlog.core'}\n"
+        "sys.exit(', '.join(sorted(heavy & set(sys.modules))) or 0)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, "config show"])
+def test_every_help_has_an_example(environment: dict[str, str], command: str) -> None:
+    done = run(*command.split(), "--help", environment={**environment, "COLUMNS": "80"})
+    assert done.returncode == 0
+    assert "Examples:" in done.stdout
+    assert f"turnlog {command}" in done.stdout.partition("Examples:")[2]
+    assert all(len(line) <= 80 for line in done.stdout.splitlines())
+
+
+def test_version(environment: dict[str, str]) -> None:
+    done = run("--version", environment=environment)
+    assert (done.returncode, done.stdout.split()[0].rstrip(",")) == (0, "turnlog")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["dump"], ["events", "s1", "--json"], ["sessions"], ["show", "s1", "--json"]]
+)
+def test_a_closed_pipe_is_quiet(
+    filled: Path, environment: dict[str, str], arguments: list[str]
+) -> None:
+    assert filled.is_dir()
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [*PROGRAM, *arguments],
+        env=environment,
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        check=False,
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_damage_is_told_by_the_status_also_where_nobody_reads(
+    filled: Path, environment: dict[str, str]
+) -> None:
+    assert filled.is_dir()
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([*PROGRAM, "fsck", "--json"], env=environment, stdout=writer, check=False)
+    os.close(writer)
+    assert done.returncode == 1
+
+
+def test_a_full_disk_is_one_line(filled: Path, environment: dict[str, str]) -> None:
+    assert filled.is_dir()
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full on this system")
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [*PROGRAM, "dump"], env=environment, stdout=full, stderr=subprocess.PIPE, check=False
+        )
+    assert done.returncode == 1
+    assert done.stderr.decode() == "turnlog: No space left on device\n"
+
+
+def test_an_interrupt_is_130_and_leaves_nothing_behind(
+    filled: Path, environment: dict[str, str]
+) -> None:
+    os.mkfifo(filled / "pipe")
+    command = [*PROGRAM, "restore", str(filled / "pipe")]
+    with (
+        subprocess.Popen(command, env=environment, stderr=subprocess.PIPE) as process,
+        (filled / "pipe").open("wb") as pipe,  # opened when the other side reads
+    ):
+        pipe.write(b'{"position')
+        pipe.flush()
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=30)
+    assert (process.returncode, said) == (130, b"turnlog: interrupted\n")
+
+
+def test_a_terminal_without_such_characters_is_no_reason_to_fail(
+    tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes], environment: dict[str, str]
+) -> None:
+    story = Story("s").begin(title="naïve 😀")
+    story.own(user("u", None, "日本"))
+    Caller(tmp_path, capsysbinary).write(story)
+    done = run("show", "s", environment={**environment, "PYTHONIOENCODING": "ascii"})
+    assert done.returncode == 0
+    assert "\\u65e5" in done.stdout
+    done = run("show", "s", "--json", environment={**environment, "PYTHONIOENCODING": "ascii"})
+    assert "日本" in done.stdout
+
+
+def test_colours_only_where_they_belong(filled: Path, environment: dict[str, str]) -> None:
+    assert filled.is_dir()
+    for extra in ({}, {"NO_COLOR": "1"}):
+        assert "\x1b" not in run("sessions", environment={**environment, **extra}).stdout
+    forced = {**environment, "FORCE_COLOR": "1", "TERM": "xterm"}
+    assert "\x1b[" in run("sessions", environment=forced).stdout
+    assert "\x1b[3" not in run("sessions", "--no-color", environment=forced).stdout
+
+
+def test_debugging_shows_a_traceback(environment: dict[str, str]) -> None:
+    done = run("sessions", environment={**environment, "TURNLOG_DEBUG": "1"})
+    assert done.returncode == 1
+    assert "Traceback" in done.stderr

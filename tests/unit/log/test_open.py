@@ -1,0 +1,101 @@
+"""`turnlog.log.open`: every URL gives a log, or one line that says what to write instead."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import turnlog.log
+from tests.contract.adapter import claiming
+from turnlog.core.errors import LogUnavailable, UsageError
+from turnlog.log import EmbeddedLog
+
+
+def open_url(url: str, **options: Any) -> EmbeddedLog:
+    return turnlog.log.open(url, clock=lambda: 0, **options)
+
+
+async def test_a_log_in_memory_begins_empty() -> None:
+    async with open_url("memory:") as log, open_url("memory:") as other:
+        await log.append(claiming("s"))
+        assert await other.end() == 0
+
+
+async def test_a_log_in_a_file_is_there_the_next_time(tmp_path: Path) -> None:
+    url = f"sqlite:{tmp_path}/a folder/with ünicode?/log#1.db"
+    async with open_url(url) as log:
+        await log.append(claiming("s"))
+        assert log.url == url
+    with open_url(url, create=False) as log:
+        assert log.tables.get(("sessions", "s")).epoch == 1
+    assert (tmp_path / "a folder" / "with ünicode?" / "log#1.db").is_file()
+
+
+def test_paths_may_be_relative_or_begin_at_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    with open_url("sqlite:here.db") as log:
+        assert log.url == f"sqlite:{tmp_path}/here.db"
+    with open_url("sqlite:~/there.db") as log:
+        assert log.url == f"sqlite:{tmp_path}/home/there.db"
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("", "no URL: write sqlite:PATH for a file; there are memory: .* and sqlite:PATH"),
+        ("sessions.db", "no URL: write sqlite:sessions.db"),
+        ("./a:b/sessions.db", "no URL: write sqlite:./a:b/sessions.db"),
+        ("C\\x:sessions.db", "no URL"),
+        ("sqlite:", "names no file: write sqlite:PATH"),
+        ("sqlite:a\0b", "names no file"),
+        ("sqlite::memory:", "called memory:"),
+        ("memory:x", "takes nothing behind the colon"),
+        ("mysql:x", "there is no mysql: log; there are memory: .* and sqlite:PATH"),
+        ("kafka://host/topic", "there is no kafka: log"),
+    ],
+)
+def test_a_url_of_no_kind_is_a_usage_error(url: str, says: str) -> None:
+    with pytest.raises(UsageError, match=says) as caught:
+        open_url(url)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_cannot_be_a_file_is_said_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("text")
+    for path, says in (
+        (tmp_path, "a folder; name a file in it"),
+        (tmp_path / "file" / "log.db", "cannot be opened .*folder"),
+        (tmp_path / ("x" * 300), "cannot be opened"),
+        (Path("/proc/turnlog/log.db"), "cannot be opened"),
+        (tmp_path / "file", "no SQLite database"),
+        (Path("~nobody-of-this-name/log.db"), "cannot be opened"),
+    ):
+        with pytest.raises(LogUnavailable, match=says) as caught:
+            open_url(f"sqlite:{path}")
+        assert "\n" not in str(caught.value)
+
+
+def test_a_log_is_only_made_where_that_was_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "folder" / "log.db"
+    with pytest.raises(LogUnavailable, match=f"{path}: there is no log"):
+        open_url(f"sqlite:{path}", create=False)
+    assert not path.parent.exists()
+
+
+def test_an_adapter_is_imported_when_it_is_named() -> None:
+    script = (
+        "import sys, turnlog.log\n"
+        "before = {'sqlite3', 'turnlog.log.memory', 'turnlog.log.sqlite'} & sys.modules.keys()\n"
+        "assert not before, before\n"
+        "turnlog.log.open('memory:', clock=lambda: 0)\n"
+        "assert 'turnlog.log.sqlite' not in sys.modules\n"
+        "assert 'zstandard' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
