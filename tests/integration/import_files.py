@@ -91,10 +91,10 @@ def figures(desk: Desk, session: str) -> Json:
         "damage": [(found["kind"], found["detail"]) for found in shown["damage"]],
         "voids": desk.voids(session),
         "quarantined": shown["counts"]["quarantined"],
-        "corruption": [row["corruption"] for row in shown["operations"] if row["corruption"]],
+        "corruption": {reason for row in shown["operations"] for reason in row["corruption"]},
     }
 
 
 def _said(data: Json) -> Json:
-    names = ("content", "summary", "value", "replaces")
+    names = ("content", "summary", "value")
     return {name: data[name] for name in names if name in data}

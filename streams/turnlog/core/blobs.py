@@ -24,8 +24,10 @@ Data = dict[str, Any]
 SLICE_BYTES = 360 * 1024
 """A slice is 480 KiB in base64, so that a frame holds one and has room."""
 PREVIEW_CHARACTERS = 1_000
+MAX_REST_BYTES = 64 * 1024
 TEXT = "text/plain; charset=utf-8"
 JSON = "application/json"
+BYTES = "application/octet-stream"
 
 
 def externalise(part: Data) -> tuple[list[Data], Data]:
@@ -38,21 +40,20 @@ def externalise(part: Data) -> tuple[list[Data], Data]:
     if part["type"] == "tool_call":
         slices, reference = externalise_value(part.get("args"))
         return slices, {**part, "args": reference}
-    text = part.get("text")
+    media_type: Json
+    text, data = part.get("text"), part.get("data")
     if isinstance(text, str):
         rest = {name: value for name, value in part.items() if name != "text"}
-        slices, reference = _store(text.encode(), TEXT, text[:PREVIEW_CHARACTERS])
-        return slices, {**reference, "part": rest}
-    if part["type"] == "image":
-        body = _decoded(part.get("data"))
-        if body is not None:
-            rest = {name: value for name, value in part.items() if name != "data"}
-            media_type = part.get("media_type")
-            slices, reference = _store(
-                body, media_type if isinstance(media_type, str) else "application/octet-stream", ""
-            )
-            return slices, {**reference, "part": rest}
-    return externalise_value(part)
+        body, media_type, preview = text.encode(), TEXT, text[:PREVIEW_CHARACTERS]
+    elif part["type"] == "image" and (decoded := _decoded(data)) is not None:
+        rest = {name: value for name, value in part.items() if name != "data"}
+        body, media_type, preview = decoded, part.get("media_type"), ""
+    else:
+        return externalise_value(part)
+    if len(orjson.dumps(rest)) > MAX_REST_BYTES:  # what is large is something else
+        return externalise_value(part)
+    slices, reference = _store(body, media_type, preview)
+    return slices, {**reference, "part": rest}
 
 
 def externalise_value(value: Json) -> tuple[list[Data], Data]:
@@ -104,13 +105,13 @@ def resolve_value(reference: Data, fetch: Callable[[str], bytes | None]) -> Json
     return orjson.loads(body) if reference.get("media_type") == JSON else body.decode()
 
 
-def _store(body: bytes, media_type: str, preview: str) -> tuple[list[Data], Data]:
+def _store(body: bytes, media_type: Json, preview: str) -> tuple[list[Data], Data]:
     digest = digest_of(body)
     reference: Data = {
         "type": "blob",
         "digest": digest,
         "size": len(body),
-        "media_type": media_type,
+        "media_type": media_type if isinstance(media_type, str) else BYTES,
         "preview": preview,
     }
     if len(body) > MAX_BLOB_BYTES:

@@ -45,8 +45,7 @@ class MemoryLog:
     async def append(self, frame: SealedFrame) -> int:
         self._check_open()
         if self.tables.stopped is None:
-            head = self.tables.get(("sessions", frame.record.session))
-            refused = refusal(frame.frame, head)
+            refused = refusal(frame.frame, self.tables)
             if refused is not None:
                 raise refused
         position = self._add(frame.record, frame.frame)

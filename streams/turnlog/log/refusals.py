@@ -9,32 +9,32 @@ from __future__ import annotations
 from turnlog.core.errors import ClaimLost, Fenced, OwnershipError
 from turnlog.core.frames import Frame
 from turnlog.core.ownership import Ownership, after_claim, sole_claim
-from turnlog.core.rows import Head
+from turnlog.core.rows import Head, Tables
 
 
-def refusal(frame: Frame, head: Head | None) -> OwnershipError | None:
-    """Why a frame is not appended after the session's head, or None."""
+def refusal(frame: Frame, tables: Tables) -> OwnershipError | None:
+    """Why a frame is not appended after what its session's tables hold, or None."""
     header = frame.header
-    if header.is_guest:
-        return _lost_claim(frame, head)
-    if all(event.type != "tool_dispatched" for event in frame.events):
+    if header.claim is None:
+        return _lost_claim(frame, tables)
+    start = next((event for event in frame.events if event.type == "tool_dispatched"), None)
+    if start is None:
         return None
-    head = head or Head(header.session)
+    head = _head(frame, tables)
     if (header.claim, header.epoch) == (head.claim, head.epoch) and not head.released:
         return None
-    dispatch = next(e.data.get("dispatch") for e in frame.events if e.type == "tool_dispatched")
     return Fenced(
-        f"session {header.session!r}: dispatch {dispatch!r} was not started: its claim"
-        f" {header.claim!r} (epoch {header.epoch}) is not in force, {_in_force(head)};"
+        f"session {header.session!r}: dispatch {start.data.get('dispatch')!r} was not started:"
+        f" its claim {header.claim!r} (epoch {header.epoch}) is not in force, {_in_force(head)};"
         " nothing was appended: claim the session again before you go on"
     )
 
 
-def _lost_claim(frame: Frame, head: Head | None) -> ClaimLost | None:
+def _lost_claim(frame: Frame, tables: Tables) -> ClaimLost | None:
     event = sole_claim(frame)
     if event is None:
         return None
-    head = head or Head(frame.header.session)
+    head = _head(frame, tables)
     claim = event.data["claim"]
     if claim == head.claim:
         return None  # a copy of the claim that won: sent again after an unknown outcome
@@ -49,6 +49,12 @@ def _lost_claim(frame: Frame, head: Head | None) -> ClaimLost | None:
         f"session {frame.header.session!r}: claim {claim!r} expects {saw},"
         f" but {_in_force(head)}; nothing was appended: read the session again, then claim anew"
     )
+
+
+def _head(frame: Frame, tables: Tables) -> Head:
+    session = frame.header.session
+    head: Head | None = tables.get(("sessions", session))
+    return head or Head(session)
 
 
 def _in_force(head: Head) -> str:

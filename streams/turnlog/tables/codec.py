@@ -14,6 +14,7 @@ import orjson
 
 from turnlog.core.rows import KEY_LENGTHS, TABLES
 from turnlog.core.shapes import is_list, is_object
+from turnlog.tables.riders import kept
 from turnlog.tables.schema import FIELDS, PLAIN, Kind, columns, key_fields
 
 Values = Sequence[Any]
@@ -64,6 +65,7 @@ class Codec:
 
     def __init__(self, table: str) -> None:
         self.table = table
+        self.kept = kept(table)
         self.row = TABLES[table]
         self.key_length = KEY_LENGTHS[table]
         self.names = self.row._fields
@@ -118,12 +120,12 @@ class Codec:
 
     def delete(self, prefix: str = "") -> str:
         """Take one row away by its key."""
-        return f"DELETE FROM {prefix}{self.table} WHERE {self._is_key()}"
+        return f"DELETE FROM {prefix}{self.kept} WHERE {self._is_key()}"
 
     def upsert(self, prefix: str = "") -> str:
         """Write one row, new or not, all of its columns."""
         marks = ", ".join("?" * len(self.names))
-        into = f"INTO {prefix}{self.table} ({columns(self.names)}) VALUES ({marks})"
+        into = f"INTO {prefix}{self.kept} ({columns(self.names)}) VALUES ({marks})"
         if self.table not in PLAIN:
             return f"REPLACE {into}"
         # REPLACE would give the row another place in its table, and would silently take away
@@ -132,11 +134,11 @@ class Codec:
         sets = ", ".join(f"{name} = excluded.{name}" for name in changed)
         return f"INSERT {into} ON CONFLICT ({columns(self.key_names)}) DO UPDATE SET {sets}"
 
-    def update(self, fields: Sequence[int], prefix: str = "") -> str:
-        """Write some fields, by index, of a row that exists; they come before the key. Indexes
-        on other fields stay untouched."""
-        sets = ", ".join(f"{self.names[index]} = ?" for index in fields)
-        return f"UPDATE {prefix}{self.table} SET {sets} WHERE {self._is_key()}"
+    def update(self, names: Sequence[str], prefix: str = "") -> str:
+        """Write some columns of a row that exists; their values come before the key's. Indexes
+        on other columns stay untouched."""
+        sets = ", ".join(f"{name} = ?" for name in names)
+        return f"UPDATE {prefix}{self.kept} SET {sets} WHERE {self._is_key()}"
 
     def _is_key(self) -> str:
         return " AND ".join(f"{name} = ?" for name in self.key_names)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from operator import is_
 from typing import Any, TypeAlias
 
@@ -16,10 +17,10 @@ import orjson
 
 from turnlog.core.fold import fold as fold_frame
 from turnlog.core.frames import Frame, Unreadable, is_entry
-from turnlog.core.rows import Changes, Key, Row, Tables
+from turnlog.core.rows import Changes, Head, Key, Row, Tables
 from turnlog.tables.codec import CODECS, Codec
 from turnlog.tables.names import Names
-from turnlog.tables.schema import PLAIN
+from turnlog.tables.riders import RULES, Riders, branch_rider, surface_rider
 
 Fold: TypeAlias = Callable[[Frame | Unreadable, int, Tables], Changes]
 
@@ -73,6 +74,8 @@ class Folding:
         self._fold = fold
         self._cache = Cache()
         self._changes: dict[Key, Row | None] = {}
+        self._heads: dict[str, Head | None] = {}
+        """The heads of `_changes` as they stand in the tables."""
         self._large: set[Key] = set()
         self._tables = {table: _Table(codec, prefix) for table, codec in CODECS.items()}
         entries = f"{prefix}entries"
@@ -110,34 +113,54 @@ class Folding:
 
     def fold(self, frame: Frame | Unreadable, position: int) -> None:
         """Fold one frame. What the fold raises is its bug; the frames before it stay folded."""
+        session = frame.session if isinstance(frame, Unreadable) else frame.header.session
+        if session not in self._heads:
+            self._heads[session] = self.get(("sessions", session))
         self._changes.update(self._fold(frame, position, self))
 
     def write(self) -> None:
         """Write the rows that changed, as part of the caller's transaction."""
-        statements: dict[str, list[Sequence[Any]]] = {}
-        find = self.names.find
+        batch = _Batch(self.names)
+        riders: dict[str, Riders] = {}
         for key, row in self._changes.items():
-            if key[0] == "ids":
-                continue  # an index of `entries`
-            table = self._tables[key[0]]
-            session = find(key[1]) or 0  # every session that is folded has a record
-            if row is None:
-                sql: str = table.delete
-                values: Sequence[Any] = (session, *key[2:])
-            else:
-                before = self._cache.get(key, None) if table.updates else None
-                sql, values = table.statement(row, before, session)
-                if table.open_ended and table.is_large(row, values):
-                    self._large.add(key)
-            if sql in statements:
-                statements[sql].append(values)
-            else:
-                statements[sql] = [values]
-        for sql, rows in statements.items():
-            if len(rows) == 1:
-                self._cursor.execute(sql, rows[0])
-            else:
-                self._cursor.executemany(sql, rows)
+            if key[0] == "ids" or key[0] == "sessions":
+                continue  # an index of `entries`; and heads wait for their riders
+            if key[0] in RULES and self._rides(key, row, riders):
+                continue
+            values = batch.add(self._tables[key[0]], key, row)
+            if self._tables[key[0]].is_large(row, values):
+                self._large.add(key)
+        for session, before in self._heads.items():
+            key = ("sessions", session)
+            head = self._changes.get(key)
+            if head is not None:
+                self._leave_page(batch, before, head)
+                batch.add_head(self._tables["sessions"], head, before, riders.get(session, {}))
+        batch.write(self._cursor)
+
+    def _rides(self, key: Key, row: Row | None, riders: dict[str, Riders]) -> bool:
+        """Put a row on its session's, where it fits."""
+        session = key[1]
+        head: Head | None = self._changes.get(("sessions", session))
+        if row is None or head is None or self._heads[session] is None:
+            return False
+        before = self._cache.get(key, None)
+        rider = (branch_rider if key[0] == "branches" else surface_rider)(row, before, head)
+        if rider is None:
+            return False
+        if session in riders:
+            riders[session].update(rider)
+        else:
+            riders[session] = rider
+        return True
+
+    def _leave_page(self, batch: _Batch, before: Head | None, head: Head) -> None:
+        """Keep the page that was the last one: what rides from now on is about another."""
+        if before is None or before.pages == head.pages:
+            return
+        key = ("surfaces", head.session, before.pages - 1)
+        if 0 <= before.pages - 1 < head.pages - 1 and key not in self._changes:
+            batch.add(self._tables["surfaces"], key, self.get(key))
 
     def keep(self) -> None:
         """What was written is committed."""
@@ -159,6 +182,7 @@ class Folding:
 
     def _clear(self) -> None:
         self._large.clear()
+        self._heads = {}
         self._changes = {}
 
     def _read(self, key: Key) -> Row | None:
@@ -174,8 +198,8 @@ class Folding:
             row = found[0]
         else:
             row = table.codec.decode(key[1], found)
-            if table.is_large(row, found):
-                return row
+            if key[0] != "sessions" and table.is_large(row, found):
+                return row  # a head is always cached: every frame of its session needs it
         self._cache.put(key, row)
         return row
 
@@ -189,29 +213,62 @@ class _Table:
         self.select = codec.select(prefix)
         self.delete = codec.delete(prefix)
         self.upsert = codec.upsert(prefix)
-        self.updates = codec.table in PLAIN and codec.table != "entries"
-        """Whether only what changed is written: rows are long, and some fields have an index."""
-        # a head is always cached: every frame of its session needs it
-        self.open_ended = () if codec.table == "sessions" else codec.open_ended
-        self._updates: dict[tuple[int, ...], str] = {}
+        self.open_ended = codec.open_ended
 
-    def statement(self, row: Row, before: Row | None, session: int) -> tuple[str, Sequence[Any]]:
-        """What writes a row; `before` is what stands there, if that is known."""
-        codec = self.codec
-        if before is None:
-            return self.upsert, codec.encode(row, session)
-        # nearly all fields are the very same objects, and told apart without comparing them
-        same = enumerate(map(is_, row, before))
-        changed = tuple([i for i, kept in same if not kept and row[i] != before[i]])
-        sql = self._updates.get(changed)
-        if sql is None:
-            if not changed:
-                return self.upsert, codec.encode(row, session)
-            sql = self._updates[changed] = codec.update(changed, self.prefix)
-        return sql, [*codec.encode_fields(row, changed), session, *row[1 : codec.key_length]]
-
-    def is_large(self, row: Row, values: Sequence[Any]) -> bool:
+    def is_large(self, row: Row | None, values: Sequence[Any]) -> bool:
         """Whether an event's data in a row is longer than what is cached."""
+        if not self.open_ended or row is None:
+            return False
         return any(row[index] is not None for index in self.open_ended) and any(
             isinstance(value, str) and len(value) > CACHE_CHARS for value in values
         )
+
+
+class _Batch:
+    """The statements of one transaction, and the values that each is executed with."""
+
+    def __init__(self, names: Names) -> None:
+        self._find = names.find
+        self._statements: dict[str, list[Sequence[Any]]] = {}
+
+    def add(self, table: _Table, key: Key, row: Row | None) -> Sequence[Any]:
+        """Write a row, all of it, or take it away; gives its values."""
+        session = self._find(key[1]) or 0  # every session that is folded has a record
+        if row is None:
+            return self._add(table.delete, (session, *key[2:]))
+        return self._add(table.upsert, table.codec.encode(row, session))
+
+    def add_head(self, table: _Table, row: Head, before: Head | None, riders: Riders) -> None:
+        """Write what has changed of a head, and its riders; other fields' indexes are spared."""
+        codec = table.codec
+        session = self._find(row.session) or 0
+        if before is None:
+            self._add(table.upsert, codec.encode(row, session))
+            return
+        # nearly all fields are the very same objects, and told apart without comparing them
+        same = enumerate(map(is_, row, before))
+        changed = [i for i, kept in same if not kept and row[i] != before[i]]
+        names = (*[codec.names[i] for i in changed], *riders)
+        values = [*codec.encode_fields(row, changed), *riders.values(), session]
+        self._add(_update(table.prefix, names), values)
+
+    def write(self, cursor: sqlite3.Cursor) -> None:
+        """Execute all."""
+        for sql, rows in self._statements.items():
+            if len(rows) == 1:
+                cursor.execute(sql, rows[0])
+            else:
+                cursor.executemany(sql, rows)
+
+    def _add(self, sql: str, values: Sequence[Any]) -> Sequence[Any]:
+        if sql in self._statements:
+            self._statements[sql].append(values)
+        else:
+            self._statements[sql] = [values]
+        return values
+
+
+@lru_cache(256)
+def _update(prefix: str, names: tuple[str, ...]) -> str:
+    """The statement that changes some columns of a head; few sets of them ever occur."""
+    return CODECS["sessions"].update(names, prefix)

@@ -16,7 +16,14 @@ from turnlog.core.fold import fold as fold_frame
 from turnlog.tables import database, frames
 from turnlog.tables.catchup import Progress, fold_page, write_page
 from turnlog.tables.folding import Fold, Folding
-from turnlog.tables.schema import BUILDING, DROPPING, TABLES_VERSION, create_statements
+from turnlog.tables.schema import (
+    BUILDING,
+    DROPPING,
+    TABLES_VERSION,
+    create_statements,
+    create_views,
+    drop_views,
+)
 
 REST_S = 0.002
 """Between two pages, so that appenders who wait for the lock get it."""
@@ -81,6 +88,8 @@ def _begin(connection: sqlite3.Connection) -> int:
     """Take the place of any other rebuild; gives what tells ours from the next."""
     with database.immediate(connection):
         meta = database.read_meta(connection)
+        for statement in drop_views(BUILDING):
+            connection.execute(statement)
         _drop_all(connection, BUILDING)
         token = max(meta.generation, meta.building) + 1
         for statement in create_statements(BUILDING, token):
@@ -100,10 +109,14 @@ def _check(connection: sqlite3.Connection, path: Path, token: int) -> None:
 def _swap(connection: sqlite3.Connection, position: int) -> None:
     """The fresh tables become the live ones. Old ones are only renamed: dropping takes longer."""
     building = database.read_meta(connection).building
+    for statement in (*drop_views(""), *drop_views(BUILDING)):
+        connection.execute(statement)
     for table in _present(connection, ""):
         connection.execute(f"ALTER TABLE {table} RENAME TO {DROPPING}{table}")
     for table in _present(connection, BUILDING):
         connection.execute(f"ALTER TABLE {BUILDING}{table} RENAME TO {table}")
+    for statement in create_views(""):
+        connection.execute(statement)
     database.set_meta(connection, tables_version=TABLES_VERSION, generation=building, building=0)
     database.set_position(connection, position)
 

@@ -14,6 +14,7 @@ from types import NoneType, UnionType
 from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from turnlog.core.rows import KEY_LENGTHS, TABLES
+from turnlog.tables import riders
 
 TABLES_VERSION = 1
 
@@ -114,9 +115,11 @@ def create_statements(prefix: str, generation: int) -> Iterator[str]:
     """The DDL of one set of tables; `generation` keeps apart the names of its indexes."""
     for table, fields in FIELDS.items():
         lines = [field.column for field in fields]
+        if table == "sessions":
+            lines.extend(riders.COLUMNS)
         lines.append(f"PRIMARY KEY ({columns(key_fields(table))})")
         options = "STRICT" if table in PLAIN else "STRICT, WITHOUT ROWID"
-        yield f"CREATE TABLE {prefix}{table} ({', '.join(lines)}) {options}"
+        yield f"CREATE TABLE {prefix}{riders.kept(table)} ({', '.join(lines)}) {options}"
     for index in INDEXES:
         unique = "UNIQUE " if index.unique else ""
         where = f" WHERE {index.where}" if index.where else ""
@@ -124,3 +127,16 @@ def create_statements(prefix: str, generation: int) -> Iterator[str]:
             f"CREATE {unique}INDEX {index.table}_{index.name}_{generation}"
             f" ON {prefix}{index.table} ({columns(index.columns)}){where}"
         )
+    yield from create_views(prefix)
+
+
+def create_views(prefix: str) -> Iterator[str]:
+    """The DDL of what reads like a table and is none. The names of views cannot be changed."""
+    for table in riders.RULES:
+        yield riders.create_view(table, tuple(field.name for field in FIELDS[table]), prefix)
+
+
+def drop_views(prefix: str) -> Iterator[str]:
+    """Take the views of a set away, which must be done before its tables are renamed."""
+    for table in riders.RULES:
+        yield f"DROP VIEW IF EXISTS {prefix}{table}"

@@ -6,6 +6,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from turnlog.core.rows import Key, Row, key_of
 from turnlog.tables import frames
 from turnlog.tables.codec import CODECS, Codec
 from turnlog.tables.database import read_position, reading
+from turnlog.tables.schema import columns
 from turnlog.tables.signal import Signal
 from turnlog.tables.store import Stored, View, check_partition
 
@@ -54,17 +56,37 @@ class SqlView:
         reverse: bool = False,
     ) -> Iterator[Row]:
         codec = CODECS[table]
-        left = -1 if limit is None else limit
-        while left:
-            count = SCAN_ROWS if left < 0 else min(left, SCAN_ROWS)
-            sql, values = _scan(codec, session, after, reverse=reverse)
-            found = self._all(f"{sql} LIMIT {count}", values)
+        if session is None:
+            rows = self._scan_all(codec, after, reverse=reverse)
+        else:
+            rows = self._scan_session(codec, session, after, reverse=reverse)
+        yield from islice(rows, limit)
+
+    def _scan_all(self, codec: Codec, after: Key | None, *, reverse: bool) -> Iterator[Row]:
+        """Page by page; a session that a page ends in is read to its end by itself."""
+        while True:
+            if after is not None:
+                yield from self._scan_session(codec, after[1], after, reverse=reverse)
+            behind = None if after is None else after[1]
+            found = self._all(*_all_behind(codec, behind, reverse=reverse))
+            if not found:
+                return
             rows = [codec.decode(name, values) for name, *values in found]
             yield from rows
-            if len(rows) < count:
+            after = key_of(codec.table, rows[-1])
+
+    def _scan_session(
+        self, codec: Codec, session: str, after: Key | None, *, reverse: bool
+    ) -> Iterator[Row]:
+        if after is not None and codec.key_length == 1:
+            return  # the session has one row, which is that of the key
+        while True:
+            found = self._all(*_session_behind(codec, session, after, reverse=reverse))
+            rows = [codec.decode(session, values) for values in found]
+            yield from rows
+            if len(rows) < SCAN_ROWS:
                 return
-            after = key_of(table, rows[-1])
-            left -= count if left > 0 else 0
+            after = key_of(codec.table, rows[-1])
 
     def position(self, partition: int = 0) -> int:
         check_partition(partition)
@@ -104,39 +126,37 @@ class SqlView:
 _KEY = "(SELECT key FROM names WHERE names.session = ?)"
 
 
-def in_key_order(codec: Codec) -> str:
+def in_key_order(codec: Codec, where: str = "", turn: str = "") -> str:
     """All rows of a table, each behind its session's name."""
-    return _scan(codec, None, None, reverse=False)[0]
-
-
-def _scan(
-    codec: Codec, session: str | None, after: Key | None, *, reverse: bool
-) -> tuple[str, list[Any]]:
-    """Rows behind a key in the order of their keys, where a session counts by its name."""
-    sign, turn = ("<", " DESC") if reverse else (">", "")
-    rest = [f"rows.{name}" for name in codec.key_names[1:]]
-    terms: list[str] = []
-    values: list[Any] = []
-    if session is not None:
-        terms, values = ["names.session = ?"], [session]
-        order = [*rest] or ["names.session"]
-    else:
-        order = ["names.session", *rest]
-    if after is not None:
-        given = after[1:] if session is None or not rest else after[2:]
-        terms.append(f"({', '.join(order)}) {sign} ({', '.join('?' * len(given))})")
-        values.extend(given)
-        if session is None:  # an index takes this one, and not the comparison of both tables
-            terms.append(f"names.session {sign}= ?")
-            values.append(after[1])
     fields = ", ".join(f"rows.{name}" for name in codec.names[1:])
-    where = f" WHERE {' AND '.join(terms)}" if terms else ""
-    by = ", ".join(name + turn for name in order)
+    order = ["names.session", *(f"rows.{name}" for name in codec.key_names[1:])]
     return (
         f"SELECT names.session, {fields} FROM names CROSS JOIN {codec.table} AS rows"
-        f" ON rows.session = names.key{where} ORDER BY {by}",
-        values,
+        f" ON rows.session = names.key {where} ORDER BY {', '.join(by + turn for by in order)}"
     )
+
+
+def _all_behind(codec: Codec, session: str | None, *, reverse: bool) -> tuple[str, tuple[Any, ...]]:
+    """A page of the rows of the sessions behind one."""
+    sign, turn = ("<", " DESC") if reverse else (">", "")
+    where = "" if session is None else f"WHERE names.session {sign} ?"
+    sql = f"{in_key_order(codec, where, turn)} LIMIT {SCAN_ROWS}"
+    return sql, () if session is None else (session,)
+
+
+def _session_behind(
+    codec: Codec, session: str, after: Key | None, *, reverse: bool
+) -> tuple[str, tuple[Any, ...]]:
+    """A page of a session's rows behind a key."""
+    sign, turn = ("<", " DESC") if reverse else (">", "")
+    rest = codec.key_names[1:]
+    where, values = f"session = {_KEY}", (session,)
+    if after is not None:
+        where += f" AND ({columns(rest)}) {sign} ({', '.join('?' * len(rest))})"
+        values = (session, *after[2:])
+    by = f" ORDER BY {', '.join(name + turn for name in rest)}" if rest else ""
+    select = f"SELECT {columns(codec.names[1:])} FROM {codec.table} WHERE {where}"
+    return f"{select}{by} LIMIT {SCAN_ROWS}", values
 
 
 class SqlStore(SqlView):

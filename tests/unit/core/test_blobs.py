@@ -29,6 +29,7 @@ PARTS = [
     {"type": "image", "data": "no base64 !" * 30_000},
     {"type": "image", "data": "QUJD\n" * 60_000},
     {"type": "image", "url": "x" * 300_000},
+    {"type": "reasoning", "text": "short", "signature": "s" * 300_000},
     {"type": "opaque", "value": ["y" * 300_000]},
 ]
 

@@ -528,7 +528,7 @@ def test_case_28_a_record_delivered_twice_changes_nothing() -> None:
     story.own(used("at1", "op", input=10))
     rows = dict(story.rows)
     for position in range(1, len(story.records) + 1):
-        story.put(story.record(position), position)
+        story.put(story.records[position - 1], position)
     assert story.rows == rows
     assert story.head.usage["input"] == 10
 
@@ -537,7 +537,7 @@ def test_case_28_an_early_event_delivered_again_does_not_reset_a_later_state() -
     story = chain("m1")
     position = story.own(state("s1", "m1", k=1))
     story.own(state("s2", "s1", k=2), fact("title", "later"))
-    story.put(story.record(position), position)
+    story.put(story.records[position - 1], position)
     assert story.state == {"k": 2}
 
 
@@ -595,7 +595,7 @@ def test_case_29_unknown_types_advance_the_position_and_stall_nothing() -> None:
     assert story.head.position == position
     story.own(user("m2", "z"))
     assert story.path == ["m1", "z", "m2"]
-    frame = decode(story.record(position))
+    frame = decode(story.records[position - 1])
     assert isinstance(frame, Frame)
     assert frame.events[0].data == {"what": "ever"}, "it can be shown as it is"
 

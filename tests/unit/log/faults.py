@@ -17,6 +17,20 @@ def sqlite_error(code: int, text: str = "failed on demand") -> sqlite3.Operation
     return error
 
 
+class FaultyCursor(sqlite3.Cursor):
+    """Fails as its connection says."""
+
+    def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:  # type: ignore[override]  # thin
+        assert isinstance(self.connection, Faulty)
+        fault = self.connection.fault(sql)
+        if fault is not None and not self.connection.late:
+            raise fault
+        cursor = super().execute(sql, *values)
+        if fault is not None:
+            raise fault
+        return cursor
+
+
 class Faulty(sqlite3.Connection):
     """`faults` maps a statement's beginning to the error it raises; with `late` it does its work
     first, as a disk may that loses only the answer."""
@@ -24,16 +38,13 @@ class Faulty(sqlite3.Connection):
     faults: dict[str, sqlite3.Error]
     late = False
 
-    def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:  # type: ignore[override]  # thin
-        fault = self._fault(sql)
-        if fault is not None and not self.late:
-            raise fault
-        cursor = super().execute(sql, *values)
-        if fault is not None:
-            raise fault
-        return cursor
+    def cursor(self, *_: Any) -> sqlite3.Cursor:  # type: ignore[override]  # thin
+        return super().cursor(FaultyCursor)
 
-    def _fault(self, sql: str) -> sqlite3.Error | None:
+    def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:  # type: ignore[override]  # thin
+        return self.cursor().execute(sql, *values)
+
+    def fault(self, sql: str) -> sqlite3.Error | None:
         faults: dict[str, sqlite3.Error] = self.__dict__.get("faults", {})
         return next((error for start, error in faults.items() if sql.startswith(start)), None)
 

@@ -87,9 +87,7 @@ def log() -> Paper:
 
 
 async def owner_of(log: Paper, session: str = "s") -> Owner:
-    return await claim(
-        log, session, tables=log.rows, host="h", reason="open", ambient=AMBIENT
-    )
+    return await claim(log, session, tables=log.rows, host="h", reason="open", ambient=AMBIENT)
 
 
 def head(log: Paper, session: str = "s") -> Head:
@@ -175,9 +173,7 @@ async def test_events_that_break_the_vocabulary_use_no_seq(log: Paper) -> None:
 
 
 async def test_of_two_claims_one_wins_and_both_know(log: Paper) -> None:
-    first, second = (
-        Owner(log, "s", host="h", ambient=AMBIENT, head=None) for _ in range(2)
-    )
+    first, second = (Owner(log, "s", host="h", ambient=AMBIENT, head=None) for _ in range(2))
     await first.claim("open", None)
     with pytest.raises(ClaimLost, match="epoch 1"):
         await second.claim("open", None)

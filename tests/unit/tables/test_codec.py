@@ -110,10 +110,11 @@ def test_arrays_that_the_fold_composes_are_tuples_at_every_depth() -> None:
 def test_only_the_fields_that_are_asked_for_are_updated() -> None:
     codec = CODECS["approvals"]
     row = Approval("s", "op", "a", "c", 1, None, None, 1)
-    changed = codec.names.index("decision"), codec.names.index("position")
-    assert codec.update(changed) == (
+    names = ("decision", "position")
+    assert codec.update(names) == (
         "UPDATE approvals SET decision = ?, position = ? WHERE session = ?"
         " AND operation = ? AND assistant_entry = ? AND call_id = ?"
     )
     later = row._replace(decision="allow", position=9)
+    changed = [codec.names.index(name) for name in names]
     assert codec.encode_fields(later, changed) == ["allow", 9]

@@ -144,7 +144,7 @@ def test_only_the_changed_fields_of_a_head_are_written(connection: sqlite3.Conne
     (update,) = (item for item in statements if item.startswith("UPDATE sessions"))
     assert "status" not in update
     assert "cwd" not in update
-    assert len(statements) == 6  # BEGIN, head, entry, branch, surface, COMMIT
+    assert len(statements) == 4  # BEGIN, entry, head with its branch and surface, COMMIT
 
 
 def test_a_row_that_is_in_the_way_is_not_swept_aside(connection: sqlite3.Connection) -> None:

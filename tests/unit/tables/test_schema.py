@@ -10,9 +10,10 @@ import pytest
 
 from turnlog.core.rows import KEY_LENGTHS, TABLES
 from turnlog.tables import schema
+from turnlog.tables.riders import kept
 from turnlog.tables.schema import FIELDS, INDEXES, Kind, create_statements, key_fields
 
-FINGERPRINT = "1:49873d15f165ef75"
+FINGERPRINT = "1:0d10acc2041c3117"
 """Of the tables of TABLES_VERSION."""
 
 
@@ -25,8 +26,10 @@ def test_every_field_of_every_row_is_a_column() -> None:
     for statement in statements():
         connection.execute(statement)
     for table, row in TABLES.items():
-        found = connection.execute(f"PRAGMA table_info({table})").fetchall()
-        assert tuple(name for _, name, *_ in found) == row._fields
+        found = connection.execute(f"PRAGMA table_info({kept(table)})").fetchall()
+        names = tuple(name for _, name, *_ in found)
+        assert names[: len(row._fields)] == row._fields
+        assert len(names) == len(row._fields) or table == "sessions"
         keys = sorted((order, name) for _, name, _, _, _, order in found if order)
         assert tuple(name for _, name in keys) == key_fields(table) == row._fields[: len(keys)]
         assert len(keys) == KEY_LENGTHS[table]

@@ -69,6 +69,7 @@ class Writer:
         changed: Callable[[], None],
     ) -> None:
         self._connection = connection
+        self._cursor = connection.cursor()
         self._folding = folding
         self._path = path
         self._clock = clock
@@ -144,12 +145,12 @@ class Writer:
 
     def _attempt(self, batch: list[Job], *, tables: bool) -> list[Outcome]:
         now = self._clock()
-        self._connection.execute("BEGIN IMMEDIATE")
+        self._cursor.execute("BEGIN IMMEDIATE")
         self._refresh()
         folds = tables and self._folds
         rows, outcomes = self._place(batch, now, folds=folds)
         if rows:
-            self._connection.executemany(frames.INSERT, rows)
+            self._cursor.executemany(frames.INSERT, rows)
             if folds:
                 try:
                     self._folding.write()
@@ -173,16 +174,19 @@ class Writer:
             if folds:
                 self._folding.look_up([job.sealed for job in batch if job.sealed is not None])
             for job in batch:
-                if folds and (refused := self._refusal(job)) is not None:
-                    outcomes.append(refused)
-                    continue
+                sealed = job.sealed
+                if folds and sealed is not None:
+                    refused = refusal(sealed, self._folding)
+                    if refused is not None:
+                        outcomes.append(refused)
+                        continue
                 first = position + 1
                 for record in job.records:
                     position += 1
                     stored = Stored(position, now, record)
                     rows.append(frames.to_row(stored, make(record.session), folded=folds))
                     if folds:
-                        self._folding.fold(job.sealed or decode(record), position)
+                        self._folding.fold(sealed or decode(record), position)
                 outcomes.append(list(range(first, position + 1)))
         except Exception as error:
             _raise_for_disk(error)
@@ -191,7 +195,7 @@ class Writer:
 
     def _refresh(self) -> None:
         """See what others have committed since our last transaction."""
-        version: int = self._connection.execute("PRAGMA data_version").fetchone()[0]
+        version: int = self._cursor.execute("PRAGMA data_version").fetchone()[0]
         if version == self._version:
             return
         self._folding.forget()
@@ -204,14 +208,9 @@ class Writer:
         self._version, self._end = version, max(meta.end, meta.position)
         self._folds = meta.position >= meta.end and meta.tables_version == TABLES_VERSION
 
-    def _refusal(self, job: Job) -> TurnlogError | None:
-        if job.sealed is None:
-            return None
-        return refusal(job.sealed, self._folding.get(("sessions", job.sealed.header.session)))
-
     def _commit(self) -> None:
         try:
-            self._connection.execute("COMMIT")
+            self._cursor.execute("COMMIT")
         except sqlite3.Error as error:
             if database.is_certain(error):
                 raise

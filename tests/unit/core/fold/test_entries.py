@@ -142,6 +142,7 @@ def test_rule_2_an_entry_that_was_missed_closes_the_gap_and_does_not_become_the_
     assert story.id_of(row.first) == story.id_of(row.tip) == "c"
     assert story.id_of(row.fork_point) == "b"
     assert not row.active
+    assert row.position == len(story.records)
 
 
 def test_rule_2_a_late_entry_may_be_built_upon() -> None:
@@ -492,7 +493,8 @@ def test_the_branch_that_holds_the_leaf_is_the_active_one() -> None:
 def test_a_branch_is_labelled_by_the_branch_event_that_begins_it() -> None:
     story = chain("a", "b")
     story.own(branch("n", "a", "b", label="try two"), branch("m", "n", "n", label="inside"))
-    assert [row.label for row in story.branches()] == [None, "try two"]
+    story.own(custom("c", "a", label="of a custom entry"))
+    assert [row.label for row in story.branches()] == [None, "try two", None]
 
 
 def test_a_fact_labels_the_branch_that_an_entry_is_in() -> None:

@@ -90,6 +90,7 @@ def test_rule_5_a_result_without_a_known_dispatch_is_void() -> None:
     assert story.leaf == "a1"
     assert story.dispatch("d1").status == "open"
     assert story.row("dispatches", "nobody") is None
+    assert (story.entry("r1").role, story.entry("r1").node) == ("tool", False)
     assert story.entry("r1").parent == story.entry("a1").number
 
 

@@ -8,7 +8,17 @@ from typing import Any
 
 import pytest
 
-from tests.story import Story, branch, created, result, state, summary, user
+from tests.story import (
+    Story,
+    assistant,
+    branch,
+    created,
+    prune,
+    result,
+    state,
+    summary,
+    user,
+)
 from turnlog.core.fold import fold
 from turnlog.core.fold.surfaces import PAGE, path_to, surface_at
 from turnlog.core.frames import decode
@@ -113,6 +123,15 @@ def test_a_span_may_begin_and_end_on_any_page(first: int, last: int) -> None:
     assert all(count == PAGE for count in pages(story)[:-1]), "only the last page may have room"
     story.own(user("after", "k"))
     assert story.surface() == [*expected, "after"]
+
+
+def test_a_span_on_a_later_page_ends_where_it_says() -> None:
+    """What stands behind it on its page is not looked at: here, a call without a result."""
+    story = long(PAGE + 3)
+    story.own(result("r", story.leaf, "none"), assistant("a", "r", "open"))
+    story.own(summary("k", "a", f"m{PAGE + 1}", f"m{PAGE + 2}"), prune("p", "k", "r"))
+    assert story.voids() == {}
+    assert story.surface()[PAGE:] == ["k", f"m{PAGE + 3}", "p", "a"]
 
 
 def test_a_page_that_was_taken_away_comes_back_in_the_same_frame() -> None:
