@@ -50,7 +50,7 @@ class Log:
     def raw(self, header: Data | None, body: bytes) -> None:
         line: Data = {"position": len(self.lines) + 1, "session": self.session}
         if header is not None:
-            line["header"] = header
+            line |= header
         self.lines.append({**line, "raw": base64.b64encode(body).decode()})
 
     def bytes(self) -> bytes:
@@ -488,7 +488,7 @@ def _oddities(log: Log) -> None:
         {"id": "bad-1", "app_state": {"parent": "newer-1", "value": 7}},
         message("u4", "lost", "user", text("a parent is missing")),
     )
-    header = {"session": "every-event", "claim": "c3", "epoch": 3, "seq": 5, "writer": "h"}
+    header = {"claim": "c3", "epoch": 3, "seq": 5, "writer": "h"}
     log.raw(header, b'{"session":"every-event", torn')
     log.raw(None, b"\x00\xff")
     log.frame("c3", 3, 7, message("u5", "u4", "user", text("after a gap")))

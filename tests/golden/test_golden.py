@@ -25,7 +25,7 @@ SHA_256 = {
     "crash_before_finish": "e87e744578c9ed2f0da4b66a731f42167650295227ff3fd2f922b30470ba7d27",
     "crash_before_t1": "e504c5ce00615c64a654b3da73f3adab7fc52a6c426c3a49ffa81e97b52eb345",
     "crash_while_streaming": "8040d198e94aaa6d53c8394e23ac195f9bea478a6fc10ae085228b73179344a3",
-    "every_event": "2ad151ff9aaaa50e654e5b2728ba6c23388ced1cb05962259ee9464cb4b85a1a",
+    "every_event": "d6a4d03cf942b4b32bfcf018526f2e1c931287d82700e39f783ccab99ae991ba",
     "fork": "722eb344de00cf56146ab6011c8b78d27c5db70829b3f9db799a43bbdedc17c4",
     "rewind": "15087e86e53cef8c7b707c5528f8add3e24cb1219593cddee9e7bfb0c1fe9746",
 }

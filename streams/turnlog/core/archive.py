@@ -2,14 +2,15 @@
 
 NDJSON in log order. A frame that can be read is `{"position": N, "frame": {...}}` with the frame's
 own JSON, byte for byte; one that cannot is `{"position": N, "session": S, "raw": base64}` with the
-header fields that are known. `position` is for people.
+header fields that are known beside them. `position` is for people.
 """
 
 from __future__ import annotations
 
 import re
 from base64 import b64decode, b64encode
-from typing import Any
+from json import JSONDecoder
+from typing import Any, cast
 
 import orjson
 
@@ -18,6 +19,9 @@ from turnlog.core.frames import Frame, Header, Record, decode, header_of
 from turnlog.core.shapes import is_list, is_object
 
 _PLAIN = re.compile(rb'\{"position":\d+,"frame":(\{.*\})\}\s*', re.DOTALL)
+_SPACE = re.compile(r"[ \t\r\n]*")
+_BESIDE = ("claim", "epoch", "seq", "writer")
+"""Header fields beside `raw`: all of them where the record had a header, none where it had none."""
 
 
 def to_line(position: int, record: Record) -> bytes:
@@ -27,8 +31,11 @@ def to_line(position: int, record: Record) -> bytes:
         body = record.body.replace(b"\n", b" ").replace(b"\r", b" ")
         return b'{"position":%d,"frame":%s}\n' % (position, body.strip())
     known: dict[str, Any] = {"position": position, "session": record.session}
-    if record.header is not None:
-        known["header"] = record.header._asdict()
+    header = record.header
+    if header is not None:
+        known |= {name: getattr(header, name) for name in _BESIDE}
+        if header.session != record.session:
+            known["header_session"] = header.session
     known["raw"] = b64encode(record.body).decode()
     return orjson.dumps(known) + b"\n"
 
@@ -41,43 +48,43 @@ def from_line(line: bytes) -> Record:
         raise SchemaError(f"it is no JSON: {error}") from None
     if not is_object(value):
         raise SchemaError("it is no object")
-    if is_object(value.get("frame")):
+    if ("frame" in value) == ("raw" in value):
+        raise SchemaError('it must have either a "frame", or a "session" with "raw"')
+    if "frame" in value:
         return _frame(value["frame"], line)
-    if not isinstance(value.get("raw"), str) or not isinstance(value.get("session"), str):
-        raise SchemaError('it has neither a "frame" nor a "session" with "raw"')
+    return _raw(value)
+
+
+def _raw(value: dict[str, Any]) -> Record:
+    session, raw = value.get("session"), value["raw"]
+    if not isinstance(session, str) or not session or not isinstance(raw, str):
+        raise SchemaError('its "session" and "raw" must be text')
     try:
-        body = b64decode(value["raw"], validate=True)
+        body = b64decode(raw, validate=True)
     except ValueError as error:
         raise SchemaError(f'its "raw" is no base64: {error}') from None
-    beside = value.get("header")
-    if beside is None:
-        return Record(value["session"], None, body)
-    return Record(value["session"], _known_header(beside), body)
+    if not any(name in value for name in (*_BESIDE, "header_session")):
+        return Record(session, None, body)
+    filed, writer = value.get("header_session", session), value.get("writer")
+    claim, epoch, seq = value.get("claim"), value.get("epoch"), value.get("seq")
+    for name, number in (("epoch", epoch), ("seq", seq)):
+        if number is not None and not (type(number) is int and -(2**63) <= number < 2**63):
+            raise SchemaError(f'its "{name}" must be a number of 64 bits, or null')
+    if not isinstance(filed, str) or not all(isinstance(x, str | None) for x in (claim, writer)):
+        raise SchemaError("its header fields must be text, or null")
+    return Record(session, Header(filed, claim, epoch, seq, writer), body)
 
 
-def _known_header(beside: Any) -> Header:
-    """A header of which only some need be known: it is restored as it was."""
-    if not is_object(beside):
-        raise SchemaError('its "header" cannot be read')
-    session, claim, epoch, seq, writer = (beside.get(name) for name in Header._fields)
-    if (
-        not isinstance(session, str)
-        or not all(isinstance(value, str | None) for value in (claim, writer))
-        or not all(type(value) in (int, type(None)) for value in (epoch, seq))
-    ):
-        raise SchemaError('its "header" cannot be read')
-    return Header(session, claim, epoch, seq, writer)
-
-
-def _frame(frame: dict[str, Any], line: bytes) -> Record:
-    header = header_of(frame)
+def _frame(frame: Any, line: bytes) -> Record:
+    header = header_of(frame) if is_object(frame) else None
     if header is None:
         raise SchemaError("its frame has no session, or an incomplete claim, epoch and seq")
     if not is_list(frame.get("events")):
         raise SchemaError("its frame has no list of events")
     plain = _PLAIN.fullmatch(line)
-    body = plain.group(1) if plain is not None else b""
-    return Record(header.session, header, body if _is(body, frame) else orjson.dumps(frame))
+    if plain is None or not _is(plain.group(1), frame):
+        return Record(header.session, header, _cut_out(line))
+    return Record(header.session, header, plain.group(1))
 
 
 def _is(body: bytes, frame: dict[str, Any]) -> bool:
@@ -86,3 +93,25 @@ def _is(body: bytes, frame: dict[str, Any]) -> bool:
         return bool(orjson.loads(body) == frame)
     except orjson.JSONDecodeError:
         return False
+
+
+def _cut_out(line: bytes) -> bytes:
+    """The frame's own text in a line of any spelling: reading and writing it again would change
+    numbers beyond 64 bits, and drop keys that stand twice."""
+    text, decoder, body = line.decode(), JSONDecoder(), ""
+    at = text.index("{") + 1
+    try:
+        while text[(at := _skip(text, at))] != "}":
+            key, at = decoder.raw_decode(text, _skip(text, at + (text[at] == ",")))
+            start = _skip(text, _skip(text, at) + 1)
+            _, at = decoder.raw_decode(text, start)
+            if key == "frame":
+                body = text[start:at]
+    except RecursionError:
+        raise SchemaError("it is nested too deep") from None
+    return body.encode()
+
+
+def _skip(text: str, at: int) -> int:
+    """The next place that is no white space."""
+    return cast("re.Match[str]", _SPACE.match(text, at)).end()  # it matches nothing, too

@@ -18,8 +18,6 @@ from turnlog.core.rows import AppState, Dispatch, Entry, Head, Json, Operation
 from turnlog.core.shapes import is_list
 from turnlog.tables.store import Stored
 
-MAX_FORKS = 64
-"""How many forks deep a surface is followed; also what ends a circle of forks."""
 KEPT_FRAMES = 64
 
 
@@ -117,7 +115,9 @@ class SessionView:
         """The surface with bodies, a fork's reference followed into its parents."""
         parts: list[list[Node]] = []
         view, at = self, number
-        for _ in range(MAX_FORKS):
+        seen: set[str] = set()
+        while True:
+            seen.add(view.session)
             surface = view.surface(at)
             follows = bool(surface) and surface[0] == 0
             rows = [view.entry(node) for node in surface if node]
@@ -125,7 +125,7 @@ class SessionView:
             if not follows:
                 break
             parent = view.parent()
-            if parent is None:
+            if parent is None or parent[0].session in seen:
                 parts.append([_missing(view.head)])
                 break
             view, at = parent
@@ -256,7 +256,7 @@ def _parts(data: dict[str, Json]) -> list[Json] | None:
 
 
 def _missing(head: Head) -> Node:
-    """What stands for a fork's parent that is not in this log."""
-    text = f"[This session was forked from {head.parent_session!r}, which is not in this log]"
+    """What stands for a fork's parent that is not in this log, or that leads back to the fork."""
+    text = f"[This session was forked from {head.parent_session!r}, which cannot be followed here]"
     entry = ROOT._replace(session=head.session, id=head.fork_at["entry"], kind="fork", role="user")
     return Node(entry, {"content": [{"type": "text", "text": text}]})

@@ -360,9 +360,33 @@ def test_usage_counts_tokens(type_: str, name: str) -> None:
 
 def test_a_price_is_a_decimal_string() -> None:
     digits = "9" * 24
-    for good in ("0", "0.1", "12.50", f"{digits}.{digits}", "-0.01", None):
+    for good in (
+        "0",
+        "0.1",
+        "12.50",
+        f"{digits}.{digits}",
+        "-0.01",
+        "1e3",
+        "1E-7",
+        "2.5e+99",
+        None,
+    ):
         assert fault("usage_settled", usage={"cost_usd": good}) is None
-    for wrong in (0.1, 1, "", ".5", "5.", "1e3", "1,5", " 1", "1\n", f"1{digits}", "NaN", "٣"):
+    for wrong in (
+        0.1,
+        1,
+        "",
+        ".5",
+        "5.",
+        "1e",
+        "1e100",
+        "1,5",
+        " 1",
+        "1\n",
+        f"1{digits}",
+        "NaN",
+        "٣",
+    ):
         assert fault("usage_settled", usage={"cost_usd": wrong}) is not None, wrong
 
 

@@ -26,7 +26,7 @@ from tests.story import (
 from turnlog.core.context import TELL
 from turnlog.core.errors import EntryNotFound, SessionNotFound, StateError
 from turnlog.tables.store import Stored
-from turnlog.tables.view import KEPT_FRAMES, MAX_FORKS, SessionView
+from turnlog.tables.view import KEPT_FRAMES, SessionView
 
 
 def rewound() -> Story:
@@ -396,9 +396,7 @@ def test_a_parent_that_is_not_in_this_log_is_told(parent_session: str, entry: st
     assert child.view.parent() is None
     first, second = child.view.context()
     assert first["role"] == "user"
-    assert (
-        f"forked from {parent_session!r}, which is not in this log" in first["content"][0]["text"]
-    )
+    assert f"forked from {parent_session!r}, which cannot be" in first["content"][0]["text"]
     assert (first["entry"], second["entry"]) == (entry, "x")
 
 
@@ -415,9 +413,15 @@ def test_a_circle_of_forks_ends() -> None:
     two = Story("two", beside=one)
     two.begin("c2", parent_session="one", fork_at={"entry": "x"})
     two.own(user("y", None))
-    found = context_ids(two)
-    assert len(found) == MAX_FORKS
-    assert set(found) == {"x", "y"}
+    # two's own node, one's, and a node that stands for what would be two again
+    assert context_ids(two) == ["y", "x", "y"]
+    assert [node.entry.kind for node in two.view.nodes()] == ["fork", "message", "message"]
+
+
+def test_a_session_forked_from_itself_ends() -> None:
+    story = Story("s").begin("c1", parent_session="s", fork_at={"entry": "x"})
+    story.own(user("x", None))
+    assert [node.entry.kind for node in story.view.nodes()] == ["fork", "message"]
 
 
 def test_the_calls_of_a_parent_are_answered_from_the_parent() -> None:

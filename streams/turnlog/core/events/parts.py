@@ -24,7 +24,10 @@ Status = Literal["ok", "error", "unknown", "not_started"]
 Effect = Literal["read_only", "idempotent", "reconcilable", "opaque"]
 OperationKind = Literal["prompt", "compaction", "navigation"]
 Outcome = Literal["completed", "failed", "aborted", "blocked", "interrupted"]
-Money = Annotated[str, StringConstraints(pattern=r"^-?[0-9]{1,24}(\.[0-9]{1,24})?$")]
+Money = Annotated[
+    str, StringConstraints(pattern=r"^-?[0-9]{1,24}(\.[0-9]{1,24})?([eE][+-]?[0-9]{1,2})?$")
+]
+"""A decimal number as text, with at most 48 digits and an exponent of at most 99."""
 
 
 @type_checked

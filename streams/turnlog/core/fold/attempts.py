@@ -10,8 +10,9 @@ from turnlog.core.fold.draft import Draft
 from turnlog.core.frames import Event, content_of
 from turnlog.core.rows import EMPTY, Attempt, Json, Reservation
 
-EXACT = Context(prec=200)
-"""Prices are sums of decimal strings of at most 48 digits: never rounded."""
+EXACT = Context(prec=400)
+"""Prices are sums of decimal strings of at most 48 digits, moved by at most 99 places: never
+rounded."""
 TOKENS = ("input", "output", "cache_read", "cache_write", "reasoning")
 
 
