@@ -24,6 +24,7 @@ from tests.integration.import_files import (
 )
 from tests.unit.ingest.foreign import SESSION, Desk, answer, call, encode, result, text, user
 from turnlog.core.frames import SealedFrame
+from turnlog.ingest.cursor import FACT
 from turnlog.ingest.samples import Sample, big_claude_file, write_samples
 from turnlog.owner.ambient import system_clock
 
@@ -267,12 +268,15 @@ def lines_of_a_session() -> list[Json]:
     ]
 
 
+@pytest.mark.parametrize("frame", [1, 3])
 @pytest.mark.parametrize("first", [5, 13])
 def test_an_import_killed_at_any_append_is_gone_on_with(
-    first: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    first: int, frame: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Killed before and after every append, once while the file was shorter: nothing twice."""
-    monkeypatch.setattr("turnlog.ingest.packing.FRAME_EVENTS", 3)
+    """Killed before and after every append, once while the file was shorter: nothing twice, and
+    the same tree where the file was the same."""
+    monkeypatch.setattr("turnlog.ingest.packing.FRAME_EVENTS", frame)
+    monkeypatch.setattr("turnlog.ingest.writing.PATIENCE_S", 0.0)
     lines = lines_of_a_session()
     expected = Desk(tmp_path)
     if first < len(lines):
@@ -292,6 +296,21 @@ def test_an_import_killed_at_any_append_is_gone_on_with(
             report = desk.load(desk.write(lines))
             assert report.problems == []
             check_equal(desk, expected)
+            if first == len(lines):
+                assert [told(desk, s) for s in sessions_of(desk)] == [
+                    told(expected, s) for s in sessions_of(expected)
+                ]
+
+
+def told(desk: Desk, session: str) -> Json:
+    """Every event of a session but cursors and repeated parts of blobs, and the branches."""
+    events = [
+        (event.type, event.id, event.data)
+        for event in desk.events(session)
+        if event.data.get("name") != FACT and event.type != "blob_part"
+    ]
+    shown = desk.show(session)
+    return events, shown["branches"], shown["counts"]["jumps"]
 
 
 def kill_at(desk: Desk, number: int, *, arrives: bool) -> None:

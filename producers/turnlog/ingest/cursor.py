@@ -21,9 +21,11 @@ CUTS_MAX = 100_000
 class Cursor(NamedTuple):
     """See the module's text.
 
-    `digest` is that of the file up to the last cut. `units` of the stage that ends there are in the
-    log, all of them where it is `done`. `changed` says that the file was no longer what had been
-    imported, so that units do not count and only entries with unknown ids were added.
+    `digest` is that of the file up to the last cut, and `end` never moves back. `units` of the
+    stage that ends there are in the log, all of them where it is `done`. `changed` says that the
+    file was no longer what had been imported, so that units do not count and only entries with
+    unknown ids were added. `merged` says so ever after: the log may hold what the file has not, and
+    what comes may be there already.
     """
 
     format: str
@@ -37,6 +39,7 @@ class Cursor(NamedTuple):
     version: Json = None
     lines: int = 0
     ordinals: int = 0
+    merged: bool = False
 
     @property
     def end(self) -> int:
@@ -67,6 +70,7 @@ def read_cursor(value: Json) -> Cursor | None:
         value.get("version"),
         _count(value.get("lines")),
         _count(value.get("ordinals")),
+        value.get("merged") is True,
     )
 
 

@@ -18,6 +18,7 @@ from turnlog.core.rows import Head
 from turnlog.ingest.cursor import Cursor
 from turnlog.ingest.formats import FORMATS, Format, Identity, first_objects, session_files
 from turnlog.ingest.lines import LineFile
+from turnlog.ingest.merge import Newcomers
 from turnlog.ingest.report import Report
 from turnlog.ingest.secrets import Masker
 from turnlog.ingest.thread import Data
@@ -32,6 +33,8 @@ Progress = Callable[[int, int], None]
 
 AT_ONCE = 8
 """Files that are imported side by side, so that their appends share commits."""
+TRIES = 10
+"""How often a file is read again because another import wrote its session meanwhile."""
 LARGE_BYTES = 32 * 1024 * 1024
 """A larger file is imported by itself, so that memory is bounded by one outline."""
 
@@ -152,21 +155,39 @@ class _Run:
 
     async def _import(self, file: File) -> None:
         report = self._tools.report
-        session, cursor = self._known(file.identity)
+        session, _ = self._known(file.identity)
         lock = self._locks.setdefault(session, asyncio.Lock())
         async with lock:
+            try:
+                await self._import_patiently(file)
+            except (OSError, Changed) as error:
+                reason = (isinstance(error, OSError) and error.strerror) or error
+                report.problem(file.path, 0, f"its import was cut off: {reason}")
+        report.bytes += file.size
+        self._advance(file.path, file.size)
+
+    async def _import_patiently(self, file: File) -> None:
+        """Read a file again where another import wrote its session meanwhile."""
+        report = self._tools.report
+        for left in range(TRIES - 1, -1, -1):
             session, cursor = self._known(file.identity)
             try:
                 with LineFile(file.path) as lines:
                     await self._import_lines(file, lines, session, cursor)
-            except (OSError, Changed) as error:
-                reason = (isinstance(error, OSError) and error.strerror) or error
-                report.problem(file.path, 0, f"its import was cut off: {reason}")
             except OwnershipError as error:
+                if left and not self._is_held(session):
+                    report.forget(file.path)
+                    continue
                 report.left.append(session)
-                report.problem(file.path, 0, f"its import was cut off: {error}")
-        report.bytes += file.size
-        self._advance(file.path, file.size)
+                report.problem(
+                    file.path, 0, f"its import was cut off: {error}; import the file again"
+                )
+            return
+
+    def _is_held(self, session: str) -> bool:
+        """Whether somebody holds a session who does not import it."""
+        head: Head | None = self._tools.log.tables.get(("sessions", session))
+        return bool(head and head.epoch and not head.released and head.reason != "import")
 
     def _known(self, identity: Identity) -> tuple[str, Cursor | None]:
         """The session of a file, which keeps the name that it was first imported under."""
@@ -190,14 +211,18 @@ class _Run:
             return
         digests, changed = self._compare(lines, cursor)
         if cursor is not None and cursor.end == lines.end and cursor.done and not changed:
-            report.unchanged.append(session)
+            if session not in report.new and session not in report.grown:
+                report.unchanged.append(session)
             return
+        shorter = cursor is not None and lines.end < cursor.end
         if changed:
+            how = "it is not what was imported from it before"
+            if shorter:
+                how = "the file is shorter than what was imported from it"
             report.warning(
                 file.path,
                 0,
-                "it is not what was imported from it before: what is in the log stays, and only"
-                " entries with new ids are added",
+                f"{how}: what is in the log stays, and only entries with new ids are added",
             )
         cuts = cursor.cuts if cursor is not None and not changed else ()
         identity = file.identity
@@ -215,7 +240,7 @@ class _Run:
             reading.lines,
             reading.ordinals,
         )
-        await self._write_sessions(file, reading, source, changed=changed)
+        await self._write_sessions(file, reading, source, changed=changed, shorter=shorter)
 
     def _compare(self, lines: LineFile, cursor: Cursor | None) -> tuple[dict[int, str], bool]:
         """The digests at the last cut and at the end, and whether the old part has changed."""
@@ -227,7 +252,7 @@ class _Run:
         return {cursor.end: old, lines.end: digest}, not same
 
     async def _write_sessions(
-        self, file: File, reading: Reading, source: Source, *, changed: bool
+        self, file: File, reading: Reading, source: Source, *, changed: bool, shorter: bool
     ) -> None:
         """The file's own session, then its side chains; the cursor of the first is done last."""
         main, *others = reading.sessions
@@ -235,11 +260,11 @@ class _Run:
         if not self._may_write(file.path, main.id):
             return
         todo = [other for other in others if self._has_news(other, changed=changed)]
-        await self._write(main, source, changed=changed, more=bool(todo))
+        await self._write(main, source, changed=changed, shorter=shorter, more=bool(todo))
         for other in todo:
             if self._may_write(file.path, other.id):
-                await self._write(other, source, changed=changed, more=False)
-        if todo:
+                await self._write(other, source, changed=changed, shorter=shorter, more=False)
+        if todo and not shorter:
             await self._write(main, source, changed=changed, more=False, finish=True)
 
     def _has_news(self, session: Session, *, changed: bool) -> bool:
@@ -257,17 +282,22 @@ class _Run:
         source: Source,
         *,
         changed: bool,
+        shorter: bool = False,
         more: bool,
         finish: bool = False,
     ) -> None:
         report = self._tools.report
         before = read_cursor_of(self._tools, session.id)
+        if shorter and before is not None and not self._has_newcomers(session):
+            report.unchanged.append(session.id)
+            return
         writing = Writing(
             self._tools,
             session,
             source,
             before=before,
             changed=changed and before is not None,
+            shorter=shorter and before is not None,
             more=more,
             finish=finish,
             progress=lambda offset: self._advance(source.path, offset),
@@ -277,6 +307,12 @@ class _Run:
             report.new.append(session.id)
         elif session.id not in report.new and session.id not in report.grown:
             (report.grown if writing.wrote else report.unchanged).append(session.id)
+
+    def _has_newcomers(self, session: Session) -> bool:
+        """Whether a file that is shorter than before holds an entry that is not in the log."""
+        get = self._tools.log.tables.get
+        merge = Newcomers(get, session.id, self._tools.format, entries=True)
+        return any(merge.events(told) for told in session.tell())
 
     def _may_write(self, path: Path, session: str) -> bool:
         """Not where a live host holds the session, nor where it did not come from a file."""

@@ -168,9 +168,9 @@ def parse(body: bytes) -> Parsed:
 def _parse_slowly(body: bytes) -> Parsed:
     notes: list[str] = []
     try:
-        text = body.decode()
+        text = body.decode("utf-8-sig")  # some writers put a byte order mark first
     except UnicodeDecodeError:
-        text = body.decode(errors="replace")
+        text = body.decode("utf-8-sig", errors="replace")
         notes.append("bytes that are no UTF-8 were replaced by U+FFFD")
 
     def whole(digits: str) -> int | str:

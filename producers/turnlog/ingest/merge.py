@@ -89,15 +89,21 @@ class Rejoin:
 class Newcomers:
     """Of a file that has changed, what is new: entries with unknown ids, with their turns.
 
-    What has no id of its own cannot be told from what is there, and is left out.
+    What has no id of its own cannot be told from what is there, and is left out, unless the file
+    only `grew` since. `entries` takes nothing but entries, with turns of their own.
     """
 
-    def __init__(self, get: Get, session: str, format_: str) -> None:
+    def __init__(
+        self, get: Get, session: str, format_: str, *, grew: bool = False, entries: bool = False
+    ) -> None:
+        self._grew = grew
+        self._entries = entries
         self._get = get
         self._session = session
         self._format = format_
         self._written: set[str] = set()
         self._operations: set[str] = set()
+        self._moves: dict[str, Json] = {}
         self._leaf = leaf_of(get, get(("sessions", session)))
 
     def events(self, told: Told) -> list[NewEvent]:
@@ -111,10 +117,18 @@ class Newcomers:
         return found
 
     def _entry(self, event: NewEvent) -> Iterator[NewEvent]:
-        moves = event.type == "branch" and event.data.get("summary") is None
-        if moves or self._is_known(event.id):
+        if self._is_known(event.id):
             return
         data = dict(event.data)
+        data["parent"] = self._moves.get(data["parent"], data["parent"])
+        if event.type == "branch" and data.get("summary") is None:
+            if self._grew:
+                self._leaf = event.id
+                self._written.add(event.id)
+                yield event._replace(data=data)
+            else:  # what hangs under it, and is new, is moved to by itself
+                self._moves[event.id] = data["parent"]
+            return
         type_ = event.type
         if type_ == "compaction":
             # what it replaced then need not be on the surface now
@@ -147,13 +161,29 @@ class Newcomers:
             self._operations.add(operation)
             return True
         if isinstance(operation, str):
-            if event.type == "model_attempted" and operation in self._operations:
-                self._written.add(data["attempt"])
-            return operation in self._operations
+            return self._is_of_new_work(event, operation)
+        if self._entries:
+            return False
         if event.type == "fact":
             row: Json = self._get(("facts", self._session, data["name"]))
             return row is None or row.value != data["value"]
-        return False
+        return self._grew
+
+    def _is_of_new_work(self, event: NewEvent, operation: str) -> bool:
+        """Whether a record is of a turn that is new, or that is open and goes on."""
+        if operation not in self._operations:
+            row: Operation | None = self._get(("operations", self._session, operation))
+            if not self._grew or row is None or row.finished or row.superseded:
+                return False
+        if event.type == "model_attempted":
+            if self._is_known(event.data["assistant_entry"]):
+                return False
+            self._written.add(event.data["attempt"])
+        elif event.type == "usage_settled":
+            return event.data["attempt"] in self._written
+        elif event.type == "operation_finished":
+            self._operations.discard(operation)
+        return True
 
     def _is_known(self, id_: str) -> bool:
         return id_ in self._written or self._get(("ids", self._session, id_)) is not None

@@ -59,6 +59,12 @@ class Report:
         """Something was changed or is odd; nothing was left out."""
         self._find(self.warnings, file, line, what)
 
+    def forget(self, file: Path) -> None:
+        """Drop what was found in a file, which is read again."""
+        name = shown(file)
+        for findings in (self.problems, self.warnings):
+            findings[:] = [finding for finding in findings if finding.file != name]
+
     def as_data(self) -> dict[str, Any]:
         """The report as plain data."""
         return {

@@ -62,6 +62,13 @@ SHAPES: tuple[Shape, ...] = (
         r"hooks\.slack\.com/(?:services|workflows|triggers)/(?P<secret>[A-Za-z0-9/_-]{20,})",
         "hooks.slack.com",
     ),
+    _shape("groq_key", r"gsk_[A-Za-z0-9]{32,}", "gsk_"),
+    _shape("xai_key", rf"{_word('xai-')}{_TOKEN}{{32,}}", "xai-"),
+    _shape(
+        "telegram_token",
+        rf"(?<![0-9])[0-9]{{8,10}}:(?P<secret>A{_TOKEN}{{34}})(?!{_TOKEN})",
+        ":A",
+    ),
     _shape("google_key", rf"AIza{_TOKEN}{{35}}", "AIza"),
     _shape("google_token", rf"ya29\.{_TOKEN}{{20,}}", "ya29."),
     _shape("google_secret", rf"GOCSPX-{_TOKEN}{{24,}}", "GOCSPX-"),
@@ -120,12 +127,12 @@ NO_SECRET_NAME = re.compile(
 # searched in JSON, where a tab is `\\t`
 _SIGN = r"[A-Za-z0-9_-]{0,24}[\\\"' \tt]{0,6}[:=]"
 SUSPECT = (
-    r"_(?:(?<=gh[pousr]_)|(?<=github_pat_)|(?<=_live_)|(?<=npm_)|(?<=hf_)|(?<=whsec_))"
-    r"|-(?:----BEGIN|(?<=sk-)|(?<=xox[abeprs]-)|(?<=xapp-)|(?<=pypi-)|(?<=GOCSPX-)"
+    r"_(?:(?<=gh[pousr]_)|(?<=github_pat_)|(?<=_live_)|(?<=npm_)|(?<=hf_)|(?<=whsec_)|(?<=gsk_))"
+    r"|-(?:----(?:BEGIN|END)|(?<=xai-)|(?<=sk-)|(?<=xox[abeprs]-)|(?<=xapp-)|(?<=pypi-)|(?<=GOCSPX-)"
     r"|(?<=SECRET-KEY-)|(?<=gl[pc][abt]t-)|(?<=gl[drf]t-)|(?<=glagent-)|(?<=glsoat-))"
     r"|A(?:KIA|SIA|Iza)|J(?<=eyJ)|SG\."
     r"|w(?<=assw)|W(?<=ASSW)|cret|CRET|b(?:earer[ \t\\]|asic )|B(?:earer[ \t\\]|asic |EARER|ASIC)"
     rf"|k(?:ey(?<![ \"'(.<]key){_SIGN}|en{_SIGN})|K(?:EY|ey{_SIGN}|EN{_SIGN})"
 )
 """What tells in passing that a text may hold a secret; `RARE` and `IN_URL` do, too."""
-RARE = ("hooks.slack.com", "ya29.", "assphrase")
+RARE = ("hooks.slack.com", "ya29.", "assphrase", ":A")

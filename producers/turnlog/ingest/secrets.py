@@ -63,6 +63,13 @@ _KEY_MAX = 32_768
 _NAME_START = re.compile(r"[A-Za-z0-9_-]*$")
 _UPPER = re.compile(r"[A-Z]+")
 _DOTTED = re.compile(r"[A-Za-z_$][A-Za-z_$0-9]*(?:[.:]+[A-Za-z_$][A-Za-z_$0-9]*)+\Z")
+_KEY_REST = re.compile(r"[A-Za-z0-9+/=]+(?=\s*$)|(?=\S*[A-Z0-9+/=])[A-Za-z0-9+/=]{4,}")
+_KEY_FIRST = re.compile(r"(?:\\{1,8}[nr]|[\r\n]){1,4}(?=[a-z+/=]{0,40}[A-Z0-9])[A-Za-z0-9+/=]{8,}")
+_KEY_BREAK = re.compile(r"(?:\\+[nr]|[\r\n])+")
+_KEY_LINE = re.compile(r"[A-Za-z0-9+/=]*")
+_KEY_WORD = re.compile(r"[A-Za-z0-9+/=]+")
+_KEY_GAP = 12
+"""What may stand between two lines of a key: line ends, line numbers, a margin."""
 _KEY_BODY = re.compile(r"[A-Za-z0-9+/=]{30}")
 
 
@@ -106,6 +113,7 @@ class Masker:
         ):
             return text
         masked = self._mask_keys(text) if "-----BEGIN " in text else text
+        masked = self._mask_tails(masked) if "-----END " in masked else masked
         for shape in self._shapes:
             if not shape.hints or any(hint in masked for hint in shape.hints):
                 masked = shape.pattern.sub(partial(self._hide, shape.kind), masked)
@@ -180,10 +188,26 @@ class Masker:
                 limit = min(limit, begins[index + 1].start())
             end = _KEY_END.search(text, begin.end(), limit)
             stop = end.end() if end else _cut_key_end(text, begin.end(), limit)
-            if _KEY_BODY.search(text, begin.end(), stop):
+            is_key = _is_key_body(text[begin.end() : end.start() if end else stop])
+            if not is_key and (first := _KEY_FIRST.match(text, begin.end(), limit)):
+                is_key, stop = True, first.end()
+            if is_key:
                 self.counts["private_key"] += 1
                 pieces += (text[done : begin.start()], "[masked:private_key]")
                 done = stop
+        return "".join((*pieces, text[done:])) if pieces else text
+
+    def _mask_tails(self, text: str) -> str:
+        """The ends of private keys whose first part is missing."""
+        pieces: list[str] = []
+        done = last = 0
+        for end in _KEY_END.finditer(text):
+            start = _tail_start(text, max(last, end.start() - _KEY_MAX), end.start())
+            last = end.end()
+            if start is not None:
+                self.counts["private_key"] += 1
+                pieces += (text[done:start], "[masked:private_key]")
+                done = end.end()
         return "".join((*pieces, text[done:])) if pieces else text
 
 
@@ -207,9 +231,36 @@ def _cut_key_end(text: str, start: int, limit: int) -> int:
     for line in text[start:limit].splitlines(keepends=True):
         words: Iterable[str] = re.split(r"[^A-Za-z0-9+/=]+", line)
         if line.strip() and not any(len(word) >= 16 for word in words) and end > start + 2:
-            break
+            rest = _KEY_REST.match(line)
+            return min(end + (rest.end() if rest else 0), limit)
         end += len(line)
     return min(end, limit)
+
+
+def _is_key_body(body: str) -> bool:
+    """Whether what stands in a key's block can be one: long, or short and nothing else."""
+    if _KEY_BODY.search(body):
+        return True
+    lines = [line.strip() for line in _KEY_BREAK.split(body)]
+    return all(map(_KEY_LINE.fullmatch, lines)) and sum(map(len, lines)) >= 8
+
+
+def _tail_start(text: str, limit: int, end: int) -> int | None:
+    """Where the lines of a key begin that end before its end line, or None where none do."""
+    start, long = end, 0
+    for word in reversed(list(_KEY_WORD.finditer(text, limit, end))):
+        if start - word.end() > _KEY_GAP:
+            break
+        size = len(word.group())
+        before = text[limit : word.start()]
+        alone = word.start() == limit or before.endswith(("\n", "\\"))
+        if size >= 16 or (alone and (not long or word.start() == limit)):
+            start = word.start()
+            long += size
+    if long < 8:
+        return None
+    escaped = start > 0 and text[start - 1] == "\\" and text[start] in "nr"
+    return start + 1 if escaped else start
 
 
 def _is_secret(match: re.Match[str], core: int) -> bool:

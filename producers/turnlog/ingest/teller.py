@@ -9,6 +9,8 @@ from array import array
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from turnlog.core.events import ENTRY_TYPES
+from turnlog.core.frames import NewEvent
 from turnlog.ingest.outline import Kind
 from turnlog.ingest.plan import ROOT, Plan, Stage
 from turnlog.ingest.thread import Call, Data, Lookup, Thread, derived
@@ -71,12 +73,12 @@ class Teller:
                 self._tell_row(row)
                 for events in self.thread.take():
                     yield Told(number, events, numbers[row], offsets[row], *before)
-                    before = (None, None)
+                    before = _after(events, *before)
             before = (self.thread.leaf_id, self.turns.operation)
             self._settle_leaf(stage)
             for events in self.thread.take():
                 yield Told(number, events, numbers[row], stage.end, *before)
-                before = (None, None)
+                before = _after(events, *before)
 
     def in_order(self, rows: Sequence[int]) -> Iterator[int]:
         """Rows as planned."""
@@ -149,3 +151,17 @@ class Teller:
         name = self.thread.id_of(target)
         self.thread.branch(target, derived("leaf", name, stage.end), self._time)
         self._lane = 0 if stage.exact else lane
+
+
+def _after(
+    events: Sequence[NewEvent], leaf: str | None, operation: str | None
+) -> tuple[str | None, str | None]:
+    """The leaf and the open operation after a unit, by those before it."""
+    for event in events:
+        if event.type in ENTRY_TYPES:
+            leaf = event.id
+        elif event.type == "operation_accepted":
+            operation = event.data["operation"]
+        elif event.type == "operation_finished":
+            operation = None
+    return leaf, operation

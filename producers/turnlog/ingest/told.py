@@ -27,8 +27,8 @@ def shown(path: Path) -> str:
 class Told(NamedTuple):
     """Events that must stand in one frame, the stage they belong to, and the line they come from.
 
-    `under` and `operation` are the leaf and the open operation before them, for the first unit of
-    a line; where the log has others, somebody else has written since.
+    `under` and `operation` are the leaf and the open operation before them; where the log has
+    others, somebody else has written since.
     """
 
     stage: int

@@ -82,7 +82,11 @@ class Turns:
         if not goes_on:
             thread.answer_open(answer.id, answer.time)
         if self.turn is None:
-            self._accept(answer.id, thread.nearest_input(), thread.leaf_id, answer.time, None)
+            asked = thread.nearest_input()
+            if asked is None:
+                self._tell_alone(answer)
+                return
+            self._accept(answer.id, asked, thread.leaf_id, answer.time, None)
         turn = self.turn
         assert turn is not None
         attempt = named("attempt", answer.id)
@@ -122,6 +126,30 @@ class Turns:
             }
             thread.record("usage_settled", f"{attempt}.usage", answer.time, settled)
         thread.close()
+
+    def _tell_alone(self, answer: Answer) -> None:
+        """An answer whose question is not in the file: a turn cannot be told without it. What it
+        used is told as the file has it."""
+        extra = answer.extra
+        if answer.usage is not None:
+            source: Data = extra.get("source", {})
+            extra = {**extra, "source": {**source, "usage": answer.usage}}
+        data: Data = {
+            "role": "assistant",
+            "content": answer.content,
+            "attempt": None,
+            "stop_reason": answer.stop,
+            **extra,
+        }
+        self.thread.add_assistant(
+            answer.id,
+            answer.time,
+            data,
+            answer.calls,
+            row=answer.row,
+            lost_parent=answer.lost_parent,
+        )
+        self.thread.close()
 
     def touch(self, time: str | None) -> None:
         """Something else of the turn happened."""

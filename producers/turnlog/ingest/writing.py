@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from turnlog.core.errors import SchemaError
+from turnlog.core.errors import ClaimLost, SchemaError
 from turnlog.core.events import ENTRY_TYPES
 from turnlog.core.frames import Header, NewEvent, seal
 from turnlog.core.rows import Head
@@ -24,6 +24,10 @@ from turnlog.owner.ambient import Ambient
 from turnlog.owner.owner import Owner, claim
 
 Json = Any
+
+PATIENCE_S = 1.0
+"""How long another import may hold a session without writing before it is taken for dead."""
+POLL_S = 0.02
 
 
 class Tools(NamedTuple):
@@ -51,7 +55,8 @@ class Source(NamedTuple):
 class Writing:
     """One session. `before` is its cursor as it was read, None for a session that is not there.
 
-    With `changed` the file is not what was imported: then only what is new is written. `more` says
+    With `changed` the file is not what was imported: then only what is new is written; with
+    `shorter` only entries, and the cursor stays where it is. `more` says
     that the import is not complete with this session, so that the cursor is not `done`; `finish`,
     that only this is to be written now.
     """
@@ -64,6 +69,7 @@ class Writing:
         *,
         before: Cursor | None,
         changed: bool = False,
+        shorter: bool = False,
         more: bool = False,
         finish: bool = False,
         progress: Callable[[int], None],
@@ -73,6 +79,7 @@ class Writing:
         self._source = source
         self._before = before
         self._changed = changed
+        self._shorter = shorter
         self._more = more
         self._finish = finish
         self._progress = progress
@@ -88,8 +95,11 @@ class Writing:
         """How many events of the session were written."""
 
     async def run(self) -> None:
-        """Write what is not in the log. Raises what claiming and appending raise."""
+        """Write what is not in the log. Raises what claiming and appending raise, and ClaimLost
+        where another import wrote meanwhile, so that the file has to be read again."""
         tools, id_ = self._tools, self._session.id
+        await self._wait_for_others()
+        self._check_cursor()
         owner = self._owner = await claim(
             tools.log,
             id_,
@@ -100,15 +110,28 @@ class Writing:
         )
         try:
             await tools.log.tables.wait(owner.position)
-            if read_cursor_of(tools, id_) == self._before:
-                await self._write_all()
-            else:
-                tools.report.problem(
-                    self._source.path, 0, "it is being imported by somebody else; import it again"
-                )
+            self._check_cursor()
+            await self._write_all()
         finally:
             await self._landed()
             await owner.release()
+
+    async def _wait_for_others(self) -> None:
+        """Wait while another import holds the session and goes on."""
+        seen, waited = -1, 0.0
+        while waited < PATIENCE_S:
+            head: Head | None = self._tools.log.tables.get(("sessions", self._session.id))
+            if head is None or not head.epoch or head.released or head.reason != "import":
+                return
+            waited = waited + POLL_S if head.position == seen else 0.0
+            seen = head.position
+            await asyncio.sleep(POLL_S)
+
+    def _check_cursor(self) -> None:
+        if read_cursor_of(self._tools, self._session.id) != self._before:
+            raise ClaimLost(
+                f"session {self._session.id!r} is being imported by somebody else; import it again"
+            )
 
     async def _write_all(self) -> None:
         tools, id_ = self._tools, self._session.id
@@ -116,14 +139,16 @@ class Writing:
         head: Head | None = get(("sessions", id_))
         merge: Newcomers | Rejoin = Rejoin(get, id_)
         if self._changed:
-            merge = Newcomers(get, id_, tools.format)
+            merge = Newcomers(get, id_, tools.format, entries=self._shorter)
+        elif self._before is not None and self._before.merged:
+            merge = Newcomers(get, id_, tools.format, grew=True)
         created = head is not None and head.created
         for told in () if self._finish else self._session.tell():
             if not self._is_new(told):
                 continue
             events = merge.events(told)
-            if not created:
-                events = [self._created(told), *events]
+            if not created:  # before the parts of a large value, which come before its event
+                await self._add([self._created(told)], None)
                 created = True
             await self._add(events, told)
         if not created:
@@ -217,6 +242,10 @@ class Writing:
 
     def _cursor(self) -> NewEvent:
         source = self._source
+        before = self._before
+        if self._shorter and before is not None:
+            value = {"name": FACT, "value": before._replace(merged=True).value()}
+            return NewEvent("fact", self._tools.ambient.ids(), None, value)
         end = source.cuts[-1] if self._changed else self._end
         cuts = [cut for cut in source.cuts if cut <= end] or [source.cuts[0]]
         cursor = Cursor(
@@ -231,6 +260,7 @@ class Writing:
             source.version,
             source.lines,
             source.ordinals,
+            self._changed or (before is not None and before.merged),
         )
         value = {"name": FACT, "value": cursor.value()}
         name = derived("cursor", self._session.id, cuts[-1], self._units, self._done)

@@ -349,10 +349,25 @@ def test_a_command_that_the_model_answers_begins_a_turn_then(desk: Desk) -> None
     assert (accepted["input_entry"], accepted["trigger"]) == ("m", None)
 
 
-def test_a_file_that_begins_in_mid_turn_says_that_the_input_is_missing(desk: Desk) -> None:
-    shown = desk.take([answer("a", "gone")])
-    assert shown["operations"][0]["corruption"] == ["input_missing"]
-    assert shown["usage"]["output"] == 1
+def test_of_a_file_that_begins_in_mid_turn_no_turn_is_told_before_its_first_prompt(
+    desk: Desk,
+) -> None:
+    lines = [
+        answer("a", "gone", call("c"), stop="tool_use", output=7),
+        result("r", "a", "c"),
+        answer("b", "r"),
+        user("u", "b"),
+        answer("d", "u"),
+    ]
+    for count in range(1, len(lines) + 1):
+        shown = desk.take(lines[:count])
+        assert all(not row["corruption"] for row in shown["operations"])
+        assert [found["kind"] for found in shown["damage"]] == ["dangling_parent"]
+    assert desk.surface() == ["a", "r", "b", "u", "d"]
+    assert desk.outcomes() == {"u": "completed"}
+    assert desk.data("a")["attempt"] is None
+    assert desk.data("a")["source"]["usage"]["output"] == 7
+    assert shown["usage"]["attempts"] == 1
 
 
 def test_no_dispatch_is_invented(desk: Desk) -> None:

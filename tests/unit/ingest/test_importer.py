@@ -121,6 +121,15 @@ def test_a_torn_last_line_is_taken_when_it_is_whole(desk: Desk) -> None:
     assert (report.ok, desk.path()) == (True, ["1u", "1a"])
 
 
+def test_a_byte_order_mark_costs_no_line(desk: Desk, pi_desk: Desk) -> None:
+    report = desk.load(desk.write(b"\xef\xbb\xbf" + encode(turn("1", None))))
+    assert (report.problems, report.warnings, desk.path()) == ([], [], ["1u", "1a"])
+    report = pi_desk.load(
+        pi_desk.write(b"\xef\xbb\xbf" + encode([pi_header(), pi_user("a", None)]), "p.jsonl")
+    )
+    assert (report.problems, report.warnings, pi_desk.path()) == ([], [], ["a"])
+
+
 def test_a_whole_last_line_needs_no_newline(desk: Desk) -> None:
     body = encode(turn("1", None))
     report = desk.load(desk.write(body[:-1]))
@@ -510,6 +519,12 @@ def test_a_large_part_is_a_blob_and_comes_back_whole(desk: Desk) -> None:
     body = b"".join(base64.b64decode(event.data["bytes"]) for event in slices)
     assert resolve(part, {part["digest"]: body}.get) == {"type": "text", "text": words}
     assert desk.surface() == ["u", "a"]
+
+
+def test_a_session_that_begins_with_a_very_large_prompt_is_created_first(desk: Desk) -> None:
+    shown = desk.take([user("u", None, "ö" * 1_000_000), answer("a", "u")])
+    assert (shown["damage"], desk.path()) == ([], ["u", "a"])
+    assert desk.events()[0].type == "session_created"
 
 
 def test_what_is_too_large_for_a_blob_is_cut_with_a_warning(desk: Desk) -> None:

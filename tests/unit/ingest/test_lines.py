@@ -125,3 +125,8 @@ def test_deep_but_not_too_deep_is_fine() -> None:
     assert parse(body).notes == ()
     wide = b"[" + b",".join(b'{"a":[1]}' for _ in range(200)) + b"]"
     assert len(parse(wide).value) == 200
+
+
+@pytest.mark.parametrize("rest", [b'{"a":1}', b'{"a":NaN}', b'{"a":"\xff"}'])
+def test_a_byte_order_mark_is_skipped(rest: bytes) -> None:
+    assert parse(b"\xef\xbb\xbf" + rest) == parse(rest)

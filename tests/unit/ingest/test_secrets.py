@@ -25,6 +25,8 @@ SECRETS = {
     "github_token": "ghp" + f"_{MIXED[:36]}",
     "gitlab_token": "glpat" + f"-{MIXED[:20]}",
     "slack_token": "xoxb" + f"-{DIGITS}-{MIXED[:24]}",
+    "groq_key": "gsk" + f"_{MIXED[:52]}",
+    "xai_key": "xai" + f"-{MIXED[:80]}",
     "google_key": "AIza" + MIXED[:35],
     "google_token": "ya29" + f".{MIXED[:40]}",
     "google_secret": "GOCSPX" + f"-{MIXED[:28]}",
@@ -117,6 +119,64 @@ def test_a_private_key_that_was_cut_off_is_masked_as_far_as_it_goes() -> None:
     cut = PEM[:200]
     assert masked(f"{cut}\n[output cut]\nok") == "[masked:private_key][output cut]\nok"
     assert MIXED[:40] not in masked(cut)
+
+
+def test_a_private_key_cut_inside_a_line_is_masked_to_its_last_character() -> None:
+    start = PEM.index(MIXED[:64])
+    for size in range(start + 8, len(PEM) - 40):
+        cut = PEM[:size].rstrip()
+        assert masked(f"a {cut}") == "a [masked:private_key]", size
+        assert masked(f"a {cut}\n[output cut]\nok").endswith("[output cut]\nok"), size
+        if size < start + 32:
+            continue
+        assert "[masked:private_key]" in masked(f"a {cut}... [cut]")
+        rest = cut.rsplit("\n", 1)[1]
+        if len(rest) >= 4 and any(c.isupper() or c.isdigit() for c in rest):
+            assert rest not in masked(f"a {cut}... [cut]")
+
+
+def test_a_private_key_whose_first_part_is_missing_is_masked() -> None:
+    end = PEM.rindex("\n-----END")
+    for size in range(PEM.index(MIXED[:64]), end - 8):
+        tail = PEM[size:].lstrip("\n")
+        assert masked(tail) == "[masked:private_key]", size
+        assert masked(f"{tail}\nok").endswith("]\nok")
+        for line in (line for line in tail.splitlines()[:-1] if len(line) >= 16):
+            assert line not in masked(f"the end:\n{tail}\nok")
+            assert line not in masked("the end:\\n" + tail.replace("\n", "\\n") + "\\nok")
+    numbered = "\n".join(f"{n + 7}\u2192{line}" for n, line in enumerate(PEM.splitlines()[3:]))
+    assert masked(numbered).removeprefix("7\u2192") == "[masked:private_key]"
+    assert masked(f"{PEM}\n{PEM[150:]}").count("[masked:private_key]") == 2
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\\n", "\r\n"])
+def test_a_short_private_key_is_masked(line_end: str) -> None:
+    words = ["-----BEGIN RSA PRIVATE " + "KEY-----", "MIIEabcdef", "qqqZZZ=="]
+    whole = line_end.join([*words, "-----END RSA PRIVATE " + "KEY-----"])
+    assert masked(f"here {whole} end") == "here [masked:private_key] end"
+    cut = "\n".join(["-----BEGIN PRIVATE " + "KEY-----", "MIICUTcutcutcut", " end"])
+    assert masked(f"here {cut}") == "here [masked:private_key] end"
+    inside = json.dumps({"a": json.dumps({"b": cut.removesuffix(" end")})})
+    assert "MIICUT" not in masked(inside)
+    assert json.loads(json.loads(masked(inside))["a"]) == {"b": "[masked:private_key]\n"}
+
+
+def test_a_telegram_token_is_masked_and_what_looks_alike_is_left() -> None:
+    secret = "AA" + MIXED[:33]
+    for before in ("bot", "", "\\n"):
+        text = f"{before}{DIGITS[1:]}:{secret}/send"
+        assert masked(text) == f"{before}{DIGITS[1:]}:[masked:telegram_token]/send"
+    for text in (f"12:{secret}", f"{DIGITS}{DIGITS}:{secret}", f"{DIGITS[1:]}:{secret}xyz"):
+        assert masked(text) == text
+
+
+def test_the_mere_end_of_a_private_key_is_left() -> None:
+    for text in (
+        'until "-----END PRIVATE ' + 'KEY-----" comes',
+        "-----END PRIVATE " + "KEY-----",
+        "the block ends with\n-----END PRIVATE " + "KEY-----",
+    ):
+        assert masked(text) == text
 
 
 def test_the_mere_words_of_a_private_key_are_left() -> None:
@@ -254,6 +314,10 @@ def test_further_patterns_come_from_the_configuration() -> None:
         "a://b:",
         "0123456789ABCDEF",
         "-----BEGIN RSA PRIVATE KEY-----",
+        "-----END RSA PRIVATE KEY-----",
+        "AAAA\n-----END RSA PRIVATE KEY-----",
+        "12345678:A",
+        "xai-gsk_",
         "-----BEGIN RSA PRIVATE KEY-----\n" + "A" * 40,
         "api_key=",
         "password ",
