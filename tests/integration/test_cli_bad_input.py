@@ -169,3 +169,17 @@ def test_a_folder_that_may_not_be_written(turnlog: Caller) -> None:
     locked.mkdir(mode=0o500)
     turnlog.bad(1, "restore", "a", log=f"sqlite:{locked}/log.db")
     turnlog.bad(1, "dump", "-o", locked / "b")
+
+
+def test_a_mask_that_is_none_is_said_of_the_option(turnlog: Caller) -> None:
+    Path("file").write_bytes(b"{}")
+    said = turnlog.bad(2, "import", "pi", "file", "--mask", "x=(")
+    assert "--mask x: no regular expression" in said
+    assert "correct the option" in said
+    assert [path.name for path in turnlog.folder.iterdir()] == ["file"]
+
+
+def test_a_place_that_is_none_is_named_with_what_to_do(turnlog: Caller) -> None:
+    turnlog.write(Story("s").begin())
+    assert "nope/x: No such file or directory; look at" in turnlog.bad(1, "dump", "-o", "nope/x")
+    assert "nope: No such file or directory; look at" in turnlog.bad(1, "restore", "nope")

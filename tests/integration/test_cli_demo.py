@@ -10,6 +10,7 @@ import pytest
 
 from tests.unit.cli.calls import Caller, isolated
 from turnlog.cli import demo as demo_module
+from turnlog.cli.terminal import columns
 from turnlog.ingest.samples import Sample, write_samples
 
 
@@ -42,7 +43,7 @@ def test_the_page(turnlog: Caller) -> None:
     assert "aws_access_key ×1" in done.out
     assert "left behind" in done.out
     page = done.out.partition("Try next")[0].splitlines()[1:]
-    assert all(len(line) <= 80 for line in page)
+    assert all(columns(line) <= 80 for line in page)
     assert "   yes: " in done.out
 
 

@@ -1,133 +1,44 @@
-"""The command `turnlog`: all commands under one name, and how wrong calls end.
+"""Where `turnlog` starts: an interrupt ends it quietly from here on, also while modules load.
 
-Only what is needed to show `--help` is imported here; each command imports its work when it runs.
+So nothing is imported here that is not there already; the command itself is `turnlog.cli.program`.
 """
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
-from collections.abc import Callable, Sequence
-from io import TextIOWrapper
-from typing import Annotated
 
-import typer
-
-from turnlog.cli.commands import archives, care, inputs, reading
-from turnlog.cli.guard import FAILED, INTERRUPTED, WRONG_CALL, explain, is_debug
-
-app = typer.Typer(
-    name="turnlog",
-    no_args_is_help=True,
-    rich_markup_mode=None,  # drawing boxes around the help would double the time it takes
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-)
-config = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Show settings.")
-
-
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        from importlib.metadata import PackageNotFoundError, version
-
-        try:
-            typer.echo(f"turnlog {version('turnlog')}")
-        except PackageNotFoundError:
-            typer.echo("turnlog, not installed")
-        raise typer.Exit
-
-
-@app.callback()
-def turnlog(
-    *,
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_show_version, is_eager=True, help="Print the version and exit."
-        ),
-    ] = False,
-) -> None:
-    """Keep the sessions of AI agents as events in a log: see them, check them, move them.
-
-    \b
-    Start with:
-      turnlog demo                                  see it work, in a folder of its own
-      turnlog import claude-code ~/.claude/projects bring your own sessions in
-      turnlog sessions                              list them
-      turnlog show SESSION                          see one, with every rewind
-
-    Options go after the command's name; `turnlog COMMAND --help` lists them.
-    """
-
-
-COMMANDS: dict[str, Callable[..., None]] = {
-    "demo": inputs.demo,
-    "import": inputs.import_,
-    "sessions": reading.sessions,
-    "show": reading.show,
-    "events": reading.events,
-    "fsck": care.fsck,
-    "recover": care.recover,
-    "dump": archives.dump,
-    "restore": archives.restore,
-    "copy": archives.copy,
-    "verify": care.verify,
-    "rebuild": care.rebuild,
-}
-for name, command in COMMANDS.items():
-    app.command(name)(command)
-config.command("show")(inputs.config_show)
-app.add_typer(config, name="config")
+FAILED, INTERRUPTED = 1, 130
 
 
 def main() -> None:
     """The entry point."""
-    sys.exit(run(sys.argv[1:]))
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where it is ignored
+        signal.signal(signal.SIGINT, leave)  # until there is any work to be broken off
+    closed = _stand_in()
+    if "stdout" in closed:
+        sys.stderr.write("turnlog: standard output is closed; send it to a file or to /dev/null\n")
+        sys.exit(FAILED)
+    from turnlog.cli.program import run
+
+    status = run(sys.argv[1:])
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, leave)  # all is done
+    sys.exit(status)
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Run one command line; gives the exit status."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            # what a terminal's encoding does not have is no reason to fail
-            stream.reconfigure(errors="backslashreplace")
-    command = typer.main.get_command(app)
-    for argument in arguments:
-        if not _is_text(argument):
-            shown = argument.encode("utf-8", "backslashreplace").decode()
-            sys.stderr.write(f"turnlog: the argument {shown!r} is not UTF-8\n")
-            return WRONG_CALL
-    try:
-        status = command.main(list(arguments), prog_name="turnlog", standalone_mode=False)
-    except typer.Abort:
-        return INTERRUPTED
-    except Exception as error:
-        if is_debug():
-            raise
-        message = getattr(error, "format_message", None)
-        if message is not None:
-            return _complain(error, message())
-        said, status = explain(error)
-        sys.stderr.write(f"turnlog: {' '.join(said.split())}\n")
-    return status if isinstance(status, int) else 0
+def leave(*_: object) -> None:
+    """End at once: nothing has begun."""
+    os._exit(INTERRUPTED)
 
 
-def _is_text(argument: str) -> bool:
-    """Whether an argument can be written: Python takes in what is not, and stumbles later."""
-    try:
-        argument.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _complain(error: Exception, message: str) -> int:
-    """A wrong call, in one line; a command without any is shown its help."""
-    context = getattr(error, "ctx", None)
-    path = getattr(context, "command_path", "turnlog")
-    if type(error).__name__ == "NoArgsIsHelpError":
-        sys.stderr.write(f"{message}\n")
-    else:
-        said = " ".join(message.split())
-        sys.stderr.write(f"{path}: {said} (see `{path} --help`)\n")
-    status = getattr(error, "exit_code", FAILED)
-    return status if isinstance(status, int) else FAILED
+def _stand_in() -> list[str]:
+    """Put /dev/null where a stream is closed: else the next file, a log, would be opened as it."""
+    closed: list[str] = []
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            # they are looked at in their order, so that each gets its own number
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115
+            closed.append(name)
+    return closed

@@ -9,7 +9,7 @@ from turnlog.cli.importing import rates
 from turnlog.cli.plain import brief, counted, money, size, tokens
 from turnlog.cli.recover import print_report
 from turnlog.cli.sessions import title
-from turnlog.cli.terminal import Terminal
+from turnlog.cli.terminal import Terminal, columns
 from turnlog.cli.tree import draw
 from turnlog.ingest import Report
 from turnlog.query.show import entry_id
@@ -127,4 +127,7 @@ def _next(terminal: Terminal, shown: Shown) -> None:
     terminal.print()
     terminal.print(("Try next", "bold"))
     for command in shown.commands():
-        terminal.print(f"   {command}")
+        line = f"   {command}"
+        if columns(line) > terminal.width:  # to be pasted as it is, so it is not cut
+            line = line.replace(" --log ", " \\\n     --log ")
+        terminal.print(line)

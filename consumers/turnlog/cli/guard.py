@@ -6,21 +6,39 @@ errors are raised as they are.
 
 from __future__ import annotations
 
+import errno
 import os
+import signal
 from collections.abc import Callable
 from typing import NoReturn
 
 import typer
 
+from turnlog.cli.app import FAILED, INTERRUPTED, leave
 from turnlog.cli.options import Common
 from turnlog.cli.terminal import Terminal, silence_stdout
 
-FAILED, WRONG_CALL, INTERRUPTED = 1, 2, 130
+WRONG_CALL = 2
+_ADVICE = {
+    errno.ENOENT: "look at the path: the folder it is in must be there",
+    errno.ENOTDIR: "look at the path: what it is in must be a folder",
+    errno.EISDIR: "name a file in it",
+    errno.EACCES: "look at its rights, or give another path",
+    errno.EPERM: "look at its rights, or give another path",
+    errno.EROFS: "give a path that can be written",
+    errno.ENOSPC: "make room there, or give another place, then run it again",
+    errno.EDQUOT: "make room there, or give another place, then run it again",
+}
+__all__ = ["FAILED", "INTERRUPTED", "WRONG_CALL", "explain", "is_debug", "perform"]
+
 Work = Callable[[Terminal], None]
 
 
 def perform(common: Common, work: Work) -> NoReturn:
     """Run a command's work and exit with what came of it."""
+    if signal.getsignal(signal.SIGINT) is leave:
+        # from here on there may be something to put in order first
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     raise typer.Exit(_status(Terminal(common), work))
 
 
@@ -59,7 +77,9 @@ def explain(error: Exception) -> tuple[str, int]:
         return str(error), WRONG_CALL if isinstance(error, UsageError) else FAILED
     if isinstance(error, OSError):
         what = error.strerror or str(error) or type(error).__name__
-        return f"{error.filename}: {what}" if error.filename else what, FAILED
+        advice = _ADVICE.get(error.errno or 0)
+        said = f"{what}; {advice}" if advice else what
+        return f"{error.filename}: {said}" if error.filename else said, FAILED
     name = type(error).__name__
     return (
         f"unexpected {name}: {error}; this is a bug: run it again with TURNLOG_DEBUG=1 and report"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import platform
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -80,6 +81,12 @@ def named_masks(masks: Sequence[str]) -> dict[str, str]:
         name, equals, pattern = mask.partition("=")
         if not name or not equals or not pattern:
             raise UsageError(f"import: --mask {mask!r} is not of the form NAME=REGEX")
+        try:
+            re.compile(pattern)
+        except (re.error, RecursionError, OverflowError) as error:
+            raise UsageError(
+                f"import: --mask {name}: no regular expression: {error}; correct the option"
+            ) from error
         found[name] = pattern
     return found
 

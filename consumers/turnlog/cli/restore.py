@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -91,7 +90,10 @@ def _opened(file: Path) -> BinaryIO:
 
 def _spooled(stream: BinaryIO) -> BinaryIO:
     spool = TemporaryFile()  # noqa: SIM115  # whoever asked for it closes it
-    shutil.copyfileobj(stream, spool, 1024 * 1024)
+    # one read of the system at a time: within a longer one an interrupt could be missed
+    read = getattr(stream, "read1", stream.read)
+    while chunk := read(1024 * 1024):
+        spool.write(chunk)
     return spool
 
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 Json = Any
+Part = str | tuple[str, str]
+"""Text, or text and its style."""
 Tick = Callable[[int, int], None]
 
 
@@ -30,7 +32,9 @@ class Terminal:
 
     def write(self, data: bytes) -> None:
         """Bytes to standard output."""
-        self._stdout().write(data)
+        with _to_stdout():
+            sys.stdout.flush()  # lines that came before
+            sys.stdout.buffer.write(data)
 
     def document(self, value: Json) -> None:
         """One JSON document."""
@@ -45,36 +49,38 @@ class Terminal:
         for value in values:
             self.write(orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE))
 
-    def print(self, *parts: str | tuple[str, str]) -> None:
+    def print(self, *parts: Part) -> None:
         """A line, from text and (text, style). It is not wrapped, and nothing in it is markup."""
-        self._print(self.out, parts)
+        self._line("".join(map(self._styled, parts)) if self.is_coloured else _text(parts))
 
-    def fit(self, *parts: str | tuple[str, str]) -> None:
+    def fit(self, *parts: Part) -> None:
         """A line as `print` gives it, cut where the terminal ends."""
-        from rich.text import Text
-
-        line = Text.assemble(*parts)
-        line.truncate(self.width, overflow="ellipsis")
-        self.out.print(line, soft_wrap=True)
+        self.print(*fitted(parts, self.width))
 
     @property
     def is_narrow(self) -> bool:
         """Whether a person reads here, so that lines are cut and ids are short."""
         return sys.stdout.isatty()
 
-    @property
+    @cached_property
+    def is_coloured(self) -> bool:
+        """Whether standard output shows styles."""
+        return self.out.color_system is not None
+
+    @cached_property
     def width(self) -> int:
         """Columns of the terminal, 80 where there is none."""
         return max(self.out.width, 40)
 
     # ---- talk ----------------------------------------------------------------------------
 
-    def say(self, *parts: str | tuple[str, str]) -> None:
+    def say(self, *parts: Part) -> None:
         """A line for a person, unless there is to be quiet."""
         if not self.common.quiet:
+            self.flush()  # data that could not be written is said instead
             self._print(self.err, parts)
 
-    def note(self, *parts: str | tuple[str, str]) -> None:
+    def note(self, *parts: Part) -> None:
         """A line that only somebody who asked for more wants to see."""
         if self.common.verbose:
             self._print(self.err, parts)
@@ -129,7 +135,8 @@ class Terminal:
 
     def flush(self) -> None:
         """Nothing is left in a buffer."""
-        sys.stdout.flush()
+        with _to_stdout():
+            sys.stdout.flush()
 
     def _console(self, *, stderr: bool) -> Console:
         from turnlog.cli.console import PlainConsole
@@ -143,20 +150,83 @@ class Terminal:
             emoji=False,
         )
 
-    def _print(self, console: Console, parts: tuple[str | tuple[str, str], ...]) -> None:
+    def _line(self, text: str) -> None:
+        """A line, without asking rich: for lists of any length, and nothing in it needs layout."""
+        with _to_stdout():
+            if self.out.legacy_windows:
+                self._print(self.out, (text,))
+            else:
+                sys.stdout.write(f"{text}\n")
+
+    def _styled(self, part: Part) -> str:
+        from rich.console import COLOR_SYSTEMS
+        from rich.style import Style
+
+        if isinstance(part, str):
+            return part
+        system = COLOR_SYSTEMS[self.out.color_system or "standard"]
+        return Style.parse(part[1]).render(part[0], color_system=system)
+
+    def _print(self, console: Console, parts: tuple[Part, ...]) -> None:
         from rich.text import Text
 
         line: Text = Text.assemble(*parts)
         console.print(line, soft_wrap=True)
 
-    def _stdout(self) -> Any:
-        return sys.stdout.buffer
+
+def fitted(parts: tuple[Part, ...], width: int) -> tuple[Part, ...]:
+    """What of a line has room in so many columns, with … where it is cut."""
+    if columns(_text(parts)) <= width:
+        return parts
+    from rich.cells import set_cell_size
+
+    kept: list[Part] = []
+    room = width - 1
+    for part in parts:
+        text, style = (part, "") if isinstance(part, str) else part
+        needed = columns(text)
+        if needed > room:
+            kept.append((set_cell_size(text, room) + "…", style))
+            break
+        kept.append(part)
+        room -= needed
+    return tuple(kept)
+
+
+def columns(text: str) -> int:
+    """How wide a text is on a terminal: most characters of East Asia, and emoji, are two."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def _text(parts: tuple[Part, ...]) -> str:
+    return "".join([part if isinstance(part, str) else part[0] for part in parts])
 
 
 def silence_stdout() -> None:
     """Nobody reads on: what is still in the buffers goes nowhere, also when Python ends."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def named(error: OSError) -> OSError:
+    """An error that says where it happened: without a file's name it was standard output."""
+    if error.filename is not None or error.errno is None:
+        return error
+    return OSError(error.errno, error.strerror, "writing to standard output")
+
+
+@contextmanager
+def _to_stdout() -> Generator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise named(error) from error
 
 
 def _nothing(_one: int, _other: int) -> None:

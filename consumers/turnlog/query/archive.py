@@ -5,7 +5,9 @@ A reader holds one line, never a file; a writer puts its file in place when it i
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
@@ -23,6 +25,9 @@ MAX_BODY = 8 * 1024 * 1024
 """Bytes of one frame's body. turnlog writes at most 900 KB; others may have written more."""
 MAX_LINE = 2 * MAX_BODY
 """Bytes of one line: a body as base64, and its header."""
+MAX_BLANK_LINES = 1_000
+MAX_BLANK_BYTES = 1024 * 1024
+"""So much white space between two lines is tolerated: packed, it would be next to endless."""
 PLAIN_CHUNK = 256 * 1024
 PACKED_CHUNK = 1024
 """Read so little of a packed file at once that a bomb of zeros unpacks to 32 MB at most."""
@@ -48,10 +53,17 @@ class Line(NamedTuple):
 
 def read_archive(stream: BinaryIO, name: str) -> Iterator[Line]:
     """The records of an archive. Raises SchemaError, naming file and line, at what is broken."""
+    blank_lines = blank_bytes = 0
     for number, line in enumerate(_lines(stream, name), start=1):
+        where = f"{name}: line {number}"
         if line.strip():
-            where = f"{name}: line {number}"
+            blank_lines = blank_bytes = 0
             yield Line(where, _record(line, where))
+            continue
+        blank_lines += 1
+        blank_bytes += len(line)
+        if blank_lines > MAX_BLANK_LINES or blank_bytes > MAX_BLANK_BYTES:
+            raise SchemaError(f"{where}: nothing but white space for too long; this is no archive")
 
 
 def _record(line: bytes, where: str) -> Record:
@@ -122,29 +134,84 @@ def _unpacked(stream: BinaryIO, name: str, chunk: bytes) -> Iterator[bytes]:
 
 @contextmanager
 def write_archive(path: Path, *, force: bool = False) -> Generator[Callable[[bytes], object]]:
-    """Gives what lines are written with. The file is there when all of them are on disk, packed
-    where its name ends in .zst; nothing is left of it where anything raises."""
-    if path.is_dir():
-        raise UsageError(f"{path}: a folder; name a file in it")
-    if path.exists() and not force:
-        raise UsageError(f"{path}: exists already; give another name, or --force")
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    """Gives what lines are written with, packed where the name ends in .zst.
+
+    A file is there when all lines are on disk, and nothing is left of it where anything raises; a
+    link to one stays a link. A device or a pipe is written through, and never replaced. Raises
+    UsageError for what is neither, and for a file that exists unless `force` is given.
+    """
+    target = _target(path, force=force)
     try:
-        with part.open("xb") as file:
+        with _sink(target) as file:
             if path.suffix == ".zst":
                 with _packer(file) as write:
                     yield write
             else:
                 yield file.write
+    except BrokenPipeError as error:
+        raise OSError(f"{path}: whoever read it has stopped: the archive is not whole") from error
+    except OSError as error:
+        if error.filename in (None, str(target), str(_part(target))):
+            raise OSError(error.errno, error.strerror or str(error), str(path)) from error
+        raise
+
+
+def _target(path: Path, *, force: bool) -> Path:
+    """The file that a path names, links followed."""
+    try:
+        target = path.resolve()
+    except RuntimeError as error:  # links in a circle
+        raise UsageError(f"{path}: a link that leads nowhere; give another name") from error
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return target
+    except OSError as error:
+        if error.errno == errno.ELOOP:  # as Python 3.13 tells it
+            raise UsageError(f"{path}: a link that leads nowhere; give another name") from error
+        raise
+    if stat.S_ISDIR(mode):
+        raise UsageError(f"{path}: a folder; name a file in it")
+    if stat.S_ISCHR(mode) or stat.S_ISFIFO(mode):
+        return path  # what /dev/stdout leads to has no name of its own
+    if not stat.S_ISREG(mode):
+        raise UsageError(f"{path}: neither a file nor a pipe; give another name")
+    if not force:
+        raise UsageError(f"{path}: exists already; give another name, or --force")
+    return target
+
+
+@contextmanager
+def _sink(target: Path) -> Generator[BinaryIO]:
+    """What the bytes of an archive go into."""
+    try:
+        is_new = stat.S_ISREG(target.stat().st_mode)
+    except FileNotFoundError:
+        is_new = True
+    if not is_new:
+        with _through(target) as file:
+            yield file
+        return
+    part = _part(target)
+    try:
+        with part.open("xb") as file:
+            yield file
             file.flush()
             os.fsync(file.fileno())
-        part.replace(path)
-    except BaseException as error:
+        part.replace(target)
+    except BaseException:
         with suppress(OSError):
             part.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.filename == str(part):
-            raise OSError(error.errno, error.strerror, str(path)) from error
         raise
+
+
+def _through(target: Path) -> BinaryIO:
+    """A device or a pipe, opened; nothing is made where it is gone meanwhile."""
+    return os.fdopen(os.open(target, os.O_WRONLY), "wb")
+
+
+def _part(target: Path) -> Path:
+    return target.with_name(f".{target.name}.{os.getpid()}.part")
 
 
 @contextmanager

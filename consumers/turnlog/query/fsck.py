@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from turnlog.core.rows import Dispatch, Entry, Head
+from turnlog.core.shapes import is_object
 from turnlog.query.frames import LOST_CLAIM, judged_frames
 from turnlog.query.sessions import heads
 from turnlog.tables.store import View
@@ -38,6 +39,9 @@ KINDS: Mapping[str, Kind] = {
     "late_created": Kind(True, "the session's creation came late, or twice and not the same"),
     "cycle": Kind(True, "entries are declared as each other's parents"),
     "overflow": Kind(True, "there is more of it than is kept"),
+    "circular_fork": Kind(True, "sessions are declared as each other's forks"),
+    "missing_parent_session": Kind(False, "the session that it is a fork of is not in the log"),
+    "missing_fork_point": Kind(False, "the entry that it goes on from is not in its parent"),
     "fenced": Kind(False, "a former owner wrote on after it was fenced"),
     "lost_claim": Kind(False, "a claim did not win"),
     "double_answer": Kind(False, "a call was answered again; the first answer stands"),
@@ -88,6 +92,7 @@ def _check_session(view: View, head: Head) -> Iterator[Finding]:
         yield Finding(head.session, kind, position, detail)
     yield from _quarantined(session, head)
     yield from _facts(head)
+    yield from _fork(view, head)
     yield from _frames(view, head)
     yield from _entries(session, head)
     for row in session.rows("dispatches"):
@@ -126,6 +131,28 @@ def _facts(head: Head) -> Iterator[Finding]:
         if what != "missing_parents":  # which is damage by itself
             kind = "overflow" if what == "damage" else "limit"
             yield Finding(head.session, kind, None, f"{count} more of {what} than are kept")
+
+
+def _fork(view: View, head: Head) -> Iterator[Finding]:
+    """Whether what a fork goes on from is there."""
+    name = head.parent_session
+    if name is None or head.fork_at is None:
+        return
+    point = head.fork_at.get("entry") if is_object(head.fork_at) else head.fork_at
+    if view.get(("sessions", name)) is None:
+        detail = f"its parent {name!r} is not in this log: what the fork goes on from is unknown"
+        yield Finding(head.session, "missing_parent_session", None, detail)
+    elif view.get(("ids", name, point)) is None:
+        detail = f"its parent {name!r} has no entry {point!r}"
+        yield Finding(head.session, "missing_fork_point", None, detail)
+    seen: dict[str, None] = {head.session: None}
+    while name is not None and name not in seen:
+        seen[name] = None
+        parent: Head | None = view.get(("sessions", name))
+        name = parent.parent_session if parent is not None and parent.fork_at is not None else None
+    if name == head.session:  # others lead into a circle, and are not of it
+        detail = f"forks in a circle: {' of '.join(map(repr, [*seen, name][:POSITIONS_SHOWN]))}"
+        yield Finding(head.session, "circular_fork", None, detail)
 
 
 def _frames(view: View, head: Head) -> Iterator[Finding]:

@@ -56,6 +56,9 @@ def from_line(line: bytes) -> Record:
 
 
 def _raw(value: dict[str, Any]) -> Record:
+    unknown = sorted(value.keys() - {"position", "session", "raw", "header_session", *_BESIDE})
+    if unknown:
+        raise SchemaError(f'beside "raw" it has {unknown[0]!r}, which would be lost')
     session, raw = value.get("session"), value["raw"]
     if not isinstance(session, str) or not session or not isinstance(raw, str):
         raise SchemaError('its "session" and "raw" must be text')

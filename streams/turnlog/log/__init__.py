@@ -78,6 +78,8 @@ def _path(url: str, rest: str, *, create: bool) -> Path:
         if not create and not path.exists():
             raise LogUnavailable(f"{path}: there is no log; look at the path, or import into it")
         path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            path.touch(mode=0o600)  # sessions hold what people told nobody else
     except (OSError, RuntimeError) as error:  # RuntimeError: `~somebody` without a home
         reason = getattr(error, "strerror", None) or error
         raise LogUnavailable(

@@ -12,7 +12,7 @@ import pytest
 
 import turnlog.log
 from tests.story import Story
-from turnlog.cli.app import run
+from turnlog.cli.program import run
 from turnlog.core.frames import Record
 
 

@@ -179,6 +179,7 @@ def test_a_body_of_several_lines_becomes_one() -> None:
         (line_of(session="s", raw="eA==", epoch="1"), 'its "epoch" must be a number'),
         (line_of(session="s", raw="eA==", seq=True), 'its "seq" must be a number'),
         (line_of(session="s", raw="eA==", epoch=2**64 - 1), 'its "epoch" must be a number of 64'),
+        (line_of(session="s", raw="eA==", header={"claim": "c"}), "'header', which would be lost"),
         (line_of(frame={}), "its frame has no session"),
         (line_of(frame={"session": "", "events": []}), "its frame has no session"),
         (line_of(frame={"session": "s", "claim": "c", "events": []}), "or an incomplete claim"),

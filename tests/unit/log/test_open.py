@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from pathlib import Path
@@ -44,6 +45,16 @@ def test_paths_may_be_relative_or_begin_at_home(
         assert log.url == f"sqlite:{tmp_path}/here.db"
     with open_url("sqlite:~/there.db") as log:
         assert log.url == f"sqlite:{tmp_path}/home/there.db"
+
+
+def test_a_new_log_is_for_its_owner_s_eyes_only(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    with open_url(f"sqlite:{path}") as log:
+        asyncio.run(log.append(claiming("s")))
+        assert {file.stat().st_mode & 0o077 for file in tmp_path.iterdir()} == {0}
+    path.chmod(0o640)
+    with open_url(f"sqlite:{path}"):
+        assert path.stat().st_mode & 0o777 == 0o640, "a mode that somebody chose is kept"
 
 
 @pytest.mark.parametrize(

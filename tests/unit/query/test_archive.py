@@ -2,6 +2,11 @@
 
 import gzip
 import io
+import os
+import socket
+import stat
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import orjson
@@ -129,6 +134,24 @@ def test_a_line_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         read(bomb)
 
 
+@pytest.mark.parametrize("blank", [b"\n", b"\r\n", b" " * 5_000 + b"\n"])
+@pytest.mark.parametrize("pack", [bytes, zstandard.compress])
+def test_white_space_is_bounded(blank: bytes, pack: Callable[[bytes], bytes]) -> None:
+    data, some = good(), blank * 200
+    assert read(pack(some + data.replace(b"\n", b"\n" + some))) == read(data)
+    with pytest.raises(SchemaError, match=r"file: line \d+: nothing but white space for too long"):
+        read(pack(data + blank * 10_000))
+
+
+@pytest.mark.parametrize("number", [2**63, 2**64 - 1])
+@pytest.mark.parametrize("name", ["epoch", "seq"])
+def test_a_number_that_no_log_holds_is_named(name: str, number: int) -> None:
+    header = Header("s", "c", 1, 1, "w")._replace(**{name: number})
+    line = to_line(1, Record("s", header, b"{"))
+    with pytest.raises(SchemaError, match=f"file: line 4: its .?{name}.? "):
+        read(good() + line)
+
+
 def test_a_body_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive, "MAX_BODY", 10)
     with pytest.raises(SchemaError, match=r"file: line 1: its frame has .* over 10"):
@@ -208,3 +231,119 @@ def test_a_file_that_exists_stays_unless_forced(tmp_path: Path) -> None:
     assert path.read_bytes() == b"new"
     with pytest.raises(UsageError, match="a folder"), write_archive(tmp_path, force=True):
         pass
+
+
+@pytest.mark.parametrize("name", ["a", "a.zst"])
+@pytest.mark.parametrize("force", [True, False])
+def test_a_pipe_is_written_through_and_stays(tmp_path: Path, name: str, force: bool) -> None:
+    path, got, data = tmp_path / name, list[bytes](), good()
+    os.mkfifo(path)
+    link = tmp_path / f"link-{name}"
+    link.symlink_to(path)
+    for given in (path, link):
+        reader = threading.Thread(target=lambda: got.append(path.read_bytes()))
+        reader.start()
+        with write_archive(given, force=force) as write:
+            write(data)
+        reader.join()
+        assert read(got[-1]) == read(data)
+    assert path.is_fifo()
+    assert link.is_symlink()
+    assert {file.name for file in tmp_path.iterdir()} == {name, f"link-{name}"}
+
+
+def test_a_pipe_whose_reader_stops_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    with (  # noqa: PT012
+        pytest.raises(OSError, match="a: whoever read it has stopped") as error,
+        write_archive(path) as write,
+    ):
+        os.close(reader)
+        write(good())
+    assert not isinstance(error.value, BrokenPipeError)  # which would end the command quietly
+    assert path.is_fifo()
+
+
+def device(path: Path, minor: int) -> Path:
+    """A node like /dev/null (3) or /dev/full (7), in a folder of the test's own."""
+    try:
+        os.mknod(path, stat.S_IFCHR | 0o600, os.makedev(1, minor))
+        path.open("wb").close()
+    except OSError:
+        pytest.skip("no device can be made here")
+    return path
+
+
+@pytest.mark.parametrize("force", [True, False])
+def test_a_device_is_written_through_and_stays(tmp_path: Path, force: bool) -> None:
+    path = device(tmp_path / "null", 3)
+    with write_archive(path, force=force) as write:
+        write(good())
+    assert path.is_char_device()
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("name", ["full", "full.zst"])
+@pytest.mark.parametrize("count", [1, 3_000])
+def test_a_full_device_is_named_and_stays(tmp_path: Path, name: str, count: int) -> None:
+    path = device(tmp_path / name, 7)
+    with (  # noqa: PT012
+        pytest.raises(OSError, match="No space left") as error,
+        write_archive(path, force=True) as write,
+    ):
+        for _ in range(count):
+            write(os.urandom(100))
+    assert error.value.filename == str(path)
+    assert path.is_char_device()
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("force", [True, False])
+def test_what_is_neither_file_nor_pipe_is_refused(tmp_path: Path, force: bool) -> None:
+    with socket.socket(socket.AF_UNIX) as server:
+        folder = os.open(tmp_path, os.O_RDONLY)
+        server.bind(f"/proc/self/fd/{folder}/a" if Path("/proc/self/fd").exists() else "a")
+        os.close(folder)
+    path = tmp_path / "a"
+    with (
+        pytest.raises(UsageError, match="neither a file nor a pipe"),
+        write_archive(path, force=force),
+    ):
+        pass
+    assert path.is_socket()
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to("folder")
+    with pytest.raises(UsageError, match="a folder"), write_archive(tmp_path / "link", force=force):
+        pass
+    (tmp_path / "one").symlink_to("other")
+    (tmp_path / "other").symlink_to("one")
+    with (
+        pytest.raises(UsageError, match="leads nowhere"),
+        write_archive(tmp_path / "one", force=force),
+    ):
+        pass
+
+
+def test_a_link_stays_and_its_file_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    path, link = tmp_path / "deep/a", tmp_path / "link"
+    link.symlink_to("deep/a")
+    with write_archive(link) as write:  # also where the file is not there yet
+        write(b"one")
+    with pytest.raises(UsageError, match="exists already"), write_archive(link):
+        pass
+    with write_archive(link, force=True) as write:
+        write(b"two")
+    assert (link.is_symlink(), path.read_bytes()) == (True, b"two")
+    assert [file.name for file in path.parent.iterdir()] == ["a"]
+
+
+@pytest.mark.parametrize("name", ["nowhere/a", "file/a"])
+def test_a_place_that_is_none_is_named(tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").write_bytes(b"x")
+    path = tmp_path / name
+    with pytest.raises(OSError, match=name) as error, write_archive(path):
+        pass
+    assert error.value.filename == str(path)

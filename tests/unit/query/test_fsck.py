@@ -271,3 +271,28 @@ def test_jumps_are_found_where_the_fold_counts_them(seed: int) -> None:
     counts = view.get(("sessions", "s")).counts
     [jumps] = [f for f in check(view) if f.kind == "jump"] or [None]
     assert (int(jumps.detail.split()[0]) if jumps else 0) == counts["jumps"]
+
+
+def fork(session: str, parent: str, at: str = "u") -> Story:
+    story = Story(session).begin(parent_session=parent, fork_at={"entry": at})
+    story.own(user("u", None))
+    return story
+
+
+def test_a_fork_of_what_is_not_there_is_a_note() -> None:
+    assert found(begun(), fork("f", "s")) == []
+    for parent, at, kind in (
+        ("nowhere", "u", "missing_parent_session"),
+        ("s", "nowhere", "missing_fork_point"),
+    ):
+        [finding] = found(begun(), fork("f", parent, at))
+        assert (finding.session, finding.kind, finding.is_damage) == ("f", kind, False)
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_forks_in_a_circle_are_damage_of_each_that_is_part_of_it(count: int) -> None:
+    circle = [fork(f"c{number}", f"c{(number + 1) % count}") for number in range(count)]
+    findings = found(*circle, fork("beside", "c0"))
+    assert [(f.session, f.kind, f.is_damage) for f in findings] == [
+        (f"c{number}", "circular_fork", True) for number in range(count)
+    ]
