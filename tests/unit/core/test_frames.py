@@ -301,6 +301,13 @@ def test_the_deepest_value_that_is_accepted_is_read_back() -> None:
     assert found.data["value"] == value
 
 
+def test_an_events_id_may_have_512_characters() -> None:
+    assert MAX_ID == 512
+    new = user("é" * MAX_ID, None)
+    assert decoded(sealed(new).record).events[0].id == new.id
+    assert read(raw(id="x" * MAX_ID))[0].fault is None
+
+
 @pytest.mark.parametrize(
     ("bad", "words"),
     [
