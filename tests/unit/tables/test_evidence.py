@@ -200,6 +200,20 @@ def test_the_damage_is_the_sessions() -> None:
     assert evidence(story).overflow
 
 
+def test_of_what_has_ended_only_damage_and_open_dispatches_are_told() -> None:
+    story = Story().called("c1")
+    story.own(user("x", "lost"), settled("d1", "unknown"), finished("op", "interrupted"))
+    damage = story.view.damage()
+    assert damage
+    assert evidence(story) == Evidence(damage=damage)
+    story = Story().called("c1", "c2")
+    story.claim("second")
+    story.own(user("u2", "a1"), accepted("op2", "u2"))
+    assert [row.dispatch for row in evidence(story).dispatches] == ["d1"]
+    story.own(settled("d1", "unknown"))
+    assert evidence(story) == Evidence(damage=[])
+
+
 def test_an_operation_of_unknown_kind_has_evidence_too() -> None:
     story = Story().begin("first")
     story.own(attempted("at1", "ghost", "a1"))
