@@ -110,6 +110,7 @@ def test_a_frame_is_a_guests_iff_claim_epoch_and_seq_are_null() -> None:
     assert not Header("s", None, 1, 1, None).is_guest
     assert not Header("s", "c", None, None, None).is_guest
     assert not Header("s", None, None, 1, None).is_guest
+    assert not Header("s", None, 1, None, None).is_guest
 
 
 # ---- digests -----------------------------------------------------------------------------------
@@ -453,10 +454,27 @@ def test_a_malformed_event_is_kept_with_its_fault(item: Any, reason: str) -> Non
     assert reason in bad.fault
     assert "\n" not in bad.fault
     assert bad.digest
+    named = item if isinstance(item, dict) else {}
+    for name in ("type", "id"):
+        known = named.get(name)
+        assert getattr(bad, name) == (known if isinstance(known, str) else "")
 
 
 def test_malformed_events_are_told_apart_by_their_digests() -> None:
-    assert len({found.digest for found in read("a", "b", {}, raw(id=None), raw(id=7))}) == 5
+    items = ["a", "b", "", {}, [], None, [[]], [{}], raw(id=None), raw(id=7), raw(id=[7])]
+    items += [
+        {"x": {"b": {}, "a": 1}},
+        {"x": {"b": {"a": 1}}},
+        {"x": [1, 2]},
+        {"x": [12]},
+        {"x": [13]},
+    ]
+    assert len({found.digest for found in read(*items)}) == len(items)
+
+
+def test_the_digest_of_a_malformed_event_covers_no_time_either() -> None:
+    one, other = read(raw(id=None, time="t1"), raw(id=None, time="t2"))
+    assert one.digest == other.digest
 
 
 @pytest.mark.parametrize("depth", [300, 1_000])
@@ -552,6 +570,9 @@ def test_a_header_without_a_readable_writer_is_a_header() -> None:
         {"epoch": 0},
         {"epoch": 2**62},
         {"seq": None},
+        {"claim": None, "epoch": None},
+        {"claim": None, "seq": None},
+        {"epoch": None, "seq": None},
         {"seq": 0},
         {"seq": -1},
     ],

@@ -402,7 +402,8 @@ def test_a_parent_that_is_not_in_this_log_is_told(parent_session: str, entry: st
 
 def test_a_session_that_is_no_fork_has_no_parent() -> None:
     assert rewound().view.parent() is None
-    spawned = Story().begin("first", parent_session="p", spawned_by={"entry": "e"})
+    spawned = Story("child", beside=rewound())
+    spawned.begin("first", parent_session="s", spawned_by={"entry": "m2"})
     assert spawned.view.parent() is None
 
 

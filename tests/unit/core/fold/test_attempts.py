@@ -50,6 +50,7 @@ def test_an_attempt_is_recorded_under_its_claim_and_is_its_operations_last() -> 
         "digest",
     )
     assert (row.status, row.usage, row.claim) == ("started", None, story.claim_id)
+    assert row.position == len(story.records)
     assert story.operation("op").attempt == "at1"
     assert story.head.open_operations["op"]["attempt"] == "at1"
     story.own(attempted("at2", "op", "a2"))
@@ -289,8 +290,8 @@ def test_usage_of_a_fenced_owner_counts_in_the_fenced_totals_once() -> None:
 
 def test_usage_that_was_fenced_and_is_settled_again_in_force_counts_once() -> None:
     story, former = fenced()
-    story.own(usage(usage=FIGURES), **former, seq=9)
-    story.own(usage(usage=FIGURES))
+    story.own(usage(usage=FIGURES, model="m-2026"), **former, seq=9)
+    story.own(usage(usage=FIGURES, model="m-2026"))
     assert story.head.usage == NO_USAGE
     assert story.head.fenced_usage["attempts"] == 1
     assert not story.attempt("at1").usage_conflict

@@ -115,6 +115,8 @@ def test_rule_8_a_t1_whose_result_entry_is_taken_corrupts_and_opens(taken: str) 
     assert story.corruption() == ["entry_reused"]
     assert story.dispatch("d2").status == "open"
     assert story.dispatch("d2").result_entry == taken
+    held = story.row("reservations", taken)
+    assert held is None or held.holder in ("at1", "at7", "d1", "d9"), "the first stays its holder"
 
 
 def test_a_t1_reserves_its_result_entry() -> None:
@@ -548,6 +550,17 @@ def test_rule_7_not_started_falls_back_to_unknown_when_evidence_comes_later(
         ("unknown", "recovery") if falls else ("not_started", "person")
     )
     assert story.operation("op").open_dispatches == 0
+
+
+@pytest.mark.parametrize("status", ["ok", "error"])
+@pytest.mark.parametrize("evidence", ["ok", "error", "unknown"])
+def test_rule_7_any_other_verdict_of_a_person_stands(status: str, evidence: str) -> None:
+    story, former = fenced()
+    story.own(settled("d1", "unknown"))
+    story.guest(person("d1", status))
+    story.own(settled("d1", evidence), **former, seq=9)
+    assert (story.dispatch("d1").status, story.dispatch("d1").settled_by) == (status, "person")
+    assert len(pieces(story)) == 1
 
 
 @pytest.mark.parametrize("by", ["host", "recovery"])

@@ -502,7 +502,7 @@ def test_a_fact_labels_the_branch_that_an_entry_is_in() -> None:
     story.own(branch("n", "a", "b", label="two"), user("c", "n"))
     story.own(fact("label:b", "one"), fact("label:c", "better"), fact("label:nobody", "x"))
     assert [row.label for row in story.branches()] == ["one", "better"]
-    story.own(fact("label:a", None), fact("label:n", 7), fact("label:", "x"))
+    story.own(fact("label:a", None), fact("label:n", 7), fact("label:", "x"), fact("c", "x"))
     assert [row.label for row in story.branches()] == [None, "better"]
 
 

@@ -653,7 +653,7 @@ def test_first_and_last_time_are_copied_from_applied_entries_for_people() -> Non
     assert (story.head.first_time, story.head.last_time) == (None, None)
     story.own(user("u2", "u1")._replace(time="t2"), fact("x", 1)._replace(time="t3"))
     assert (story.head.first_time, story.head.last_time) == ("t2", "t2")
-    story.own(user("u3", "u2")._replace(time="t1"))
+    story.own(user("u3", "u2")._replace(time="t1"), user("u4", "u3")._replace(time=None))
     story.guest(fact("y", 1)._replace(time="t9"))
     assert (story.head.first_time, story.head.last_time) == ("t2", "t1")
 

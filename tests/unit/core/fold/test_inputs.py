@@ -39,6 +39,7 @@ def test_an_entry_with_its_id_places_it() -> None:
     position = story.own(user("u2", "u1"))
     assert [story.input(id_).status for id_ in "ijk"] == ["placed", "queued", "placed"]
     assert (story.input("i").placed, story.input("j").placed) == (position, 0)
+    assert story.input("i").position == position
     assert story.head.pending_inputs == {"j": "u3"}
 
 

@@ -524,6 +524,14 @@ def test_what_is_not_open_is_not_parked() -> None:
     assert story.head.status == "idle"
 
 
+def test_work_after_the_finish_of_a_parked_operation_does_not_list_it() -> None:
+    story = begun()
+    story.own(accept("op"), parked("op"), finished("op", "blocked"))
+    story.own(attempted("at1", "op", "a1"), t1("d1", "op", "u1", "r1"))
+    assert story.head.open_operations == {}
+    assert story.head.status == "idle"
+
+
 def test_an_abort_marks_an_open_operation_and_never_adopts_it() -> None:
     story = begun()
     story.own(accept("op"))

@@ -217,6 +217,7 @@ def test_a_call_that_was_asked_about_waits_for_its_decision() -> None:
     position = story.own(asked("op", "a1", "c1"))
     row = story.row("approvals", "op", "a1", "c1")
     assert (row.asked, row.decision, row.by) == (position, None, None)
+    assert row.position == position
     assert waits(story)
     story.guest(decided("op", "a1", "c1", "deny", by="ann"))
     row = story.row("approvals", "op", "a1", "c1")
