@@ -12,6 +12,11 @@ Clock = Callable[[], int]
 """Milliseconds since 1970."""
 Ids = Callable[[], str]
 """A new random id at each call; ids that were given out are never given again."""
+Uptime = Callable[[], float]
+"""Seconds since some moment, never set back, and counting the time the machine was suspended."""
+Reach = Callable[[str], None]
+"""Called with the name of a place in the protocol that is reached. A test may raise or kill there;
+the names are in `turnlog.owner.places`."""
 
 
 def system_clock() -> int:
@@ -24,6 +29,19 @@ def random_ids() -> str:
     return secrets.token_hex(16)
 
 
+def system_uptime() -> float:
+    """The machine's own; without a clock that counts suspend, the monotonic one."""
+    return time.clock_gettime(_UPTIME)
+
+
+_UPTIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+def go_on(place: str) -> None:
+    """Reach a place and go on."""
+    del place
+
+
 def rfc3339(ms: int) -> str:
     """A time as events carry it: a label that no rule reads."""
     moment = datetime.fromtimestamp(ms / 1000, tz=UTC)
@@ -31,10 +49,12 @@ def rfc3339(ms: int) -> str:
 
 
 class Ambient(NamedTuple):
-    """Clock and ids together, as most callers need both."""
+    """What a session's code needs of the world, together."""
 
     clock: Clock = system_clock
     ids: Ids = random_ids
+    uptime: Uptime = system_uptime
+    reach: Reach = go_on
 
     def now(self) -> str:
         """The present time as a label."""
