@@ -9,6 +9,7 @@ import pytest
 
 from tests.contract.adapter import Adapter, talking
 from tests.contract.contract import LogContract, read_all
+from tests.contract.heartbeats import HeartbeatsContract
 from tests.contract.tables import TablesContract
 from turnlog.core.rows import key_of
 from turnlog.log import EmbeddedLog, Stored
@@ -33,7 +34,7 @@ class MemoryAdapter(Adapter):
         log.tables.apply({key_of(table, row): row}, log.tables.position())
 
 
-class TestMemory(LogContract, TablesContract):
+class TestMemory(LogContract, TablesContract, HeartbeatsContract):
     @pytest.fixture
     def adapter(self, tmp_path: Path) -> Adapter:
         return MemoryAdapter()

@@ -10,8 +10,10 @@ import pytest
 
 from tests.contract.adapter import Adapter, append_all, claiming, talking
 from tests.contract.contract import LogContract, read_all, take
+from tests.contract.heartbeats import HeartbeatsContract, beat
 from tests.contract.tables import TablesContract
 from turnlog.log import EmbeddedLog
+from turnlog.log.sqlite.heartbeats import KEPT_S
 from turnlog.log.sqlite.log import SqliteLog
 from turnlog.tables.codec import CODECS
 from turnlog.tables.names import Names
@@ -38,7 +40,7 @@ class SqliteAdapter(Adapter):
         connection.close()
 
 
-class TestSqlite(LogContract, TablesContract):
+class TestSqlite(LogContract, TablesContract, HeartbeatsContract):
     @pytest.fixture
     def adapter(self, tmp_path: Path) -> Adapter:
         return SqliteAdapter(tmp_path / "log.db")
@@ -66,3 +68,19 @@ class TestSqlite(LogContract, TablesContract):
             await other.tables.wait(await one.end())
             assert other.tables.get(("sessions", "t")).epoch == 1
             assert list(other.verify()) == []
+
+    async def test_old_beats_and_those_of_another_boot_are_forgotten(
+        self, adapter: Adapter
+    ) -> None:
+        async with adapter.open() as log:
+            for one in (beat("old", uptime=10.0), beat("before", boot="a", uptime=9e9)):
+                await log.beat(one)
+            assert len(await log.heartbeats()) == 1
+            last = beat("new", uptime=10.0 + KEPT_S)
+            await log.beat(beat("old", uptime=10.0))
+            await log.beat(last)
+            assert len(await log.heartbeats()) == 2
+            await log.beat(last._replace(uptime=11.0 + KEPT_S))
+            assert [one.instance for one in await log.heartbeats()] == ["new"]
+        async with adapter.open() as log:
+            assert [one.instance for one in await log.heartbeats()] == ["new"]

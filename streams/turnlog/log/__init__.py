@@ -12,9 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from turnlog.core.errors import LogUnavailable, UsageError
-from turnlog.log.port import EmbeddedLog, Log, Progress, Stored
+from turnlog.log.port import EmbeddedLog, Heartbeat, Log, Progress, Stored
 
-__all__ = ["EmbeddedLog", "Log", "Progress", "Stored", "open"]
+__all__ = ["EmbeddedLog", "Heartbeat", "Log", "Progress", "Stored", "open"]
 
 SCHEMES = "memory: (gone with the process) and sqlite:PATH (one file)"
 BUSY_MS = 5_000

@@ -9,7 +9,7 @@ from turnlog.core.errors import LogUnavailable, StateError
 from turnlog.core.fold import fold as fold_frame
 from turnlog.core.frames import Frame, Record, SealedFrame, Unreadable, decode
 from turnlog.core.rows import Changes, Tables
-from turnlog.log.port import Difference, Progress, Stored
+from turnlog.log.port import Difference, Heartbeat, Progress, Stored
 from turnlog.log.refusals import refusal
 from turnlog.tables.frames import check
 from turnlog.tables.memory import DictStore, differences
@@ -36,6 +36,7 @@ class MemoryLog:
         self._records: list[Stored] = []
         self._signal = Signal()
         self._closed = False
+        self._beats: dict[str, Heartbeat] = {}
         self.tables = DictStore(self._records, self._signal)
 
     def partition_of(self, session: str) -> int:
@@ -99,6 +100,18 @@ class MemoryLog:
     def verify(self, progress: Progress | None = None) -> Iterator[Difference]:
         fresh = self._fresh(self.tables.position(), progress)
         return differences(self.tables, fresh)
+
+    async def beat(self, beat: Heartbeat) -> None:
+        self._check_open()
+        self._beats[beat.instance] = beat
+
+    async def end_beating(self, instance: str) -> None:
+        self._check_open()
+        self._beats.pop(instance, None)
+
+    async def heartbeats(self) -> list[Heartbeat]:
+        self._check_open()
+        return [self._beats[instance] for instance in sorted(self._beats)]
 
     async def __aenter__(self) -> Self:
         return self

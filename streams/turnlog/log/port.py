@@ -7,15 +7,31 @@ from 1 that grows, with holes; it is opaque above the log and ordered only withi
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from typing import Protocol, Self
+from typing import NamedTuple, Protocol, Self
 
 from turnlog.core.frames import Record, SealedFrame
 from turnlog.tables.store import Difference, Store, Stored
 
-__all__ = ["Difference", "EmbeddedLog", "Log", "Progress", "Store", "Stored"]
+__all__ = ["Difference", "EmbeddedLog", "Heartbeat", "Log", "Progress", "Store", "Stored"]
 
 Progress = Callable[[int, int], None]
 """Called with the position that was reached and the one that is wanted."""
+
+
+class Heartbeat(NamedTuple):
+    """The last sign of life of one run of a host.
+
+    A host's name may be used again after a restart, so each run has an `instance` of its own and
+    says since which position of the log it has run. `uptime` is in seconds on the clock of `boot`
+    (`turnlog.owner.ambient.Uptime`); `time`, ms since 1970, is a label.
+    """
+
+    host: str
+    instance: str
+    since: int
+    boot: str
+    uptime: float
+    time: int
 
 
 class Log(Protocol):
@@ -81,6 +97,19 @@ class EmbeddedLog(Log, Protocol):
 
     def verify(self, progress: Progress | None = None) -> Iterator[Difference]:
         """Compare the tables with a fresh fold of the log; gives what is not equal."""
+        ...
+
+    async def beat(self, beat: Heartbeat) -> None:
+        """Keep a host's sign of life in the place of its instance's last one. It is no record of
+        the log and no row of the tables, and need not survive the machine."""
+        ...
+
+    async def end_beating(self, instance: str) -> None:
+        """Forget an instance that has ended as it should."""
+        ...
+
+    async def heartbeats(self) -> list[Heartbeat]:
+        """The last sign of life of each instance that is known, dead ones among them."""
         ...
 
     async def __aenter__(self) -> Self: ...

@@ -133,7 +133,8 @@ def _drop_all(connection: sqlite3.Connection, prefix: str) -> None:
         connection.execute(f"DROP TABLE {prefix}{table}")
 
 
-_KEPT = frozenset({"meta", "positions", "names", "frames"})
+_KEPT = frozenset({"meta", "positions", "names", "frames", "heartbeats"})
+"""What is no fold of the log."""
 
 
 def _present(connection: sqlite3.Connection, prefix: str) -> list[str]:

@@ -18,7 +18,8 @@ from typing import Any, Self, TypeVar
 from turnlog.core.errors import LogUnavailable
 from turnlog.core.fold import fold as fold_frame
 from turnlog.core.frames import Frame, Record, SealedFrame
-from turnlog.log.port import Difference, Progress, Stored
+from turnlog.log.port import Difference, Heartbeat, Progress, Stored
+from turnlog.log.sqlite import heartbeats
 from turnlog.log.sqlite.writer import Job, Writer
 from turnlog.tables import database, frames
 from turnlog.tables.catchup import catch_up as catch_tables_up
@@ -168,6 +169,19 @@ class SqliteLog:
     def verify(self, progress: Progress | None = None) -> Iterator[Difference]:
         with self._aside() as connection:
             yield from verify(connection, self._path, progress, fold=self._fold)
+
+    async def beat(self, beat: Heartbeat) -> None:
+        await asyncio.to_thread(self._beside, heartbeats.keep, beat)
+
+    async def end_beating(self, instance: str) -> None:
+        await asyncio.to_thread(self._beside, heartbeats.forget, instance)
+
+    async def heartbeats(self) -> list[Heartbeat]:
+        return await asyncio.to_thread(self._beside, heartbeats.read)
+
+    def _beside(self, function: Callable[..., _T], *args: Any) -> _T:
+        with self._aside() as connection:
+            return function(connection, *args)
 
     async def __aenter__(self) -> Self:
         return self
