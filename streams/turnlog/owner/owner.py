@@ -1,42 +1,54 @@
 """The owner of a session: it claims by an event, then writes one sealed frame at a time.
 
-A frame is saved when the log holds it and it was in force there; the owner learns that by reading
-its session's frames up to the position of its own. After an unknown outcome it sends the same
-bytes again, and nothing else before that is settled.
+A frame is saved when the log holds it and it was in force there. The owner learns that from the
+session's tables, where they reach the frame's position and show the owner's own claim and frame,
+and else by reading the session's frames up to it. After an unknown outcome it sends the same bytes
+again, and nothing else before that is settled.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Literal, Protocol
 
 from turnlog.core.errors import AppendUnknown, ClaimLost, Fenced, LogError, StateError
 from turnlog.core.frames import Event, Header, NewEvent, SealedFrame, decode, seal
 from turnlog.core.ownership import Admission, Ownership, follow
-from turnlog.core.rows import Head, Tables
+from turnlog.core.rows import Dispatch, Head, Tables
 from turnlog.log.port import Log
+from turnlog.owner import places
 from turnlog.owner.ambient import Ambient
 
 TRIES = 5
 """How often a frame with an unknown outcome is sent again before its writer is told."""
+Start = Literal["start", "not_started", "unknown"]
+CHECK_S = 10.0
+"""A T1 whose check took longer is not started: too much may have happened since."""
+
+
+class Known(Tables, Protocol):
+    """Tables that follow the log."""
+
+    async def wait(self, position: int, partition: int = 0) -> None:
+        """Return once the tables hold a position."""
+        ...
 
 
 class Owner:
     """Whoever's claim is in force. Make one with `claim`."""
 
     def __init__(
-        self, log: Log, session: str, *, host: str, ambient: Ambient, head: Head | None
+        self, log: Log, session: str, *, host: str, ambient: Ambient, tables: Known | None = None
     ) -> None:
         self.log = log
         self.session = session
         self.host = host
         self.ambient = ambient
-        head = head or Head(session)
-        self._own = Ownership(
-            head.claim, head.epoch, head.seq, head.digest, head.released, head.lost_claims
-        )
-        self._position = head.position
+        self.tables = tables
+        self._own, self._position = _known_of(tables, session)
         self._claim = ""
+        self._epoch = self._seq = 0
         self._in_flight: SealedFrame | None = None
         self._turn = asyncio.Lock()
 
@@ -48,29 +60,87 @@ class Owner:
     @property
     def epoch(self) -> int:
         """The epoch this owner writes under."""
-        return self._own.epoch
+        return self._epoch
 
     @property
     def claim_id(self) -> str:
         """The random id of this owner's claim."""
         return self._claim
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether another claim is known to be in force, or this one was given up."""
+        return self._own.claim != self._claim or self._own.released
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether a frame of this owner may or may not be in the log."""
+        return self._in_flight is not None
+
     async def write(self, events: Sequence[NewEvent]) -> int:
         """Append events as one frame and return its position once it is saved.
 
         Raises SchemaError and TooLarge before anything is written, AppendRefused where the frame
         is certainly not in the log (the same events may be written again), AppendUnknown where it
-        still may arrive (the next call sends it again first), and Fenced, with the events, where
-        another claim is in force.
+        still may arrive (`settle` sends it again, and so does the next call first), and Fenced,
+        with the events, where another claim is in force.
         """
         async with self._turn:
             if self._in_flight is not None:
                 await self._send(self._in_flight)
-            header = Header(
-                self.session, self._claim, self._own.epoch, self._own.seq + 1, self.host
-            )
             self._check_owner(events)
+            header = Header(self.session, self._claim, self._epoch, self._seq + 1, self.host)
             return await self._send(seal(header, events))
+
+    async def settle(self) -> int:
+        """Send the frame again whose outcome is unknown; its position, or 0 where there is none.
+
+        Raises what `write` raises.
+        """
+        async with self._turn:
+            return 0 if self._in_flight is None else await self._send(self._in_flight)
+
+    async def check_start(self, dispatch: str, position: int, began: float) -> Start:
+        """The T1 rule: whether the effect may start whose T1 was acknowledged at a position.
+
+        `start` iff the tables up to there show this dispatch open, its last T1 at that very
+        position, under this owner's claim, and the claim in force. Otherwise nothing runs, and the
+        answer is what is known then: a T1 at another position may be that of a copy of this host,
+        which may have started. `began` is the uptime, in seconds, before T1 was sent: after CHECK_S
+        nothing starts. Raises StateError where T1 is not in the tables at all.
+        """
+        row = self._dispatch(dispatch)
+        if row is None or row.tries[-1]["position"] < position:
+            await self._wait(position)
+            row = self._dispatch(dispatch)
+        if self._position < position:
+            await self._read_to(position)
+        if row is None:
+            raise StateError(
+                f"session {self.session!r}: the start of dispatch {dispatch!r} at position"
+                f" {position} is not in the tables; run turnlog verify, then turnlog rebuild"
+            )
+        last = row.tries[-1]
+        if (last["position"], last["claim"]) != (position, self._claim):
+            return "unknown"
+        is_late = self.ambient.uptime() - began > CHECK_S
+        return "not_started" if row.status != "open" or self.is_lost or is_late else "start"
+
+    async def refresh(self, position: int) -> None:
+        """Look who owns the session, in tables that reach a position of it."""
+        if self._position < position:
+            await self._wait(position)
+            own, at = _known_of(self.tables, self.session)
+            if at > self._position:  # it may have moved while this one waited
+                self._own, self._position = own, at
+
+    async def testify(self, events: Sequence[NewEvent]) -> None:
+        """Append, under this owner's claim although it is no longer in force, what became of its
+        dispatches: it is evidence. Sent once; raises LogError where that did not work."""
+        async with self._turn:
+            self._seq += 1
+            header = Header(self.session, self._claim, self._epoch, self._seq, self.host)
+            await self.log.append(seal(header, events))
 
     async def release(self) -> None:
         """Give the session up: nothing but evidence is accepted from this owner afterwards."""
@@ -91,8 +161,11 @@ class Owner:
         event = NewEvent("session_claimed", self.ambient.ids(), self.ambient.now(), data)
         header = Header(self.session, None, None, None, self.host)
         position = await self._append(seal(header, [event]))
+        self.ambient.reach(places.CLAIM_SENT)
         await self._read_to(position)
         self._check_reached(position)
+        self._epoch, self._seq = self._own.epoch, 0
+        self.ambient.reach(places.CLAIM_SAVED)
         if self._own.claim != self._claim:
             raise ClaimLost(
                 f"session {self.session!r}: another claim won (epoch {self._own.epoch} is in"
@@ -100,21 +173,24 @@ class Owner:
             )
 
     async def _send(self, frame: SealedFrame) -> int:
+        """In flight until its outcome is known. A cancelled call leaves it there, too: it may have
+        arrived, and the next call finds out."""
         self._in_flight = frame
         try:
             position = await self._append(frame)
-        except AppendUnknown:
+        except (AppendUnknown, asyncio.CancelledError):
             raise
-        except BaseException as error:
-            if isinstance(error, asyncio.CancelledError):
-                raise  # it may have arrived; the next call finds out
+        except BaseException:
             self._in_flight = None
             raise
+        self.ambient.reach(places.FRAME_SENT)
         admission = await self._read_to(position, frame)
         self._check_reached(position)
         self._in_flight = None
         if admission not in (Admission.APPLIES, Admission.DUPLICATE):
             self._check_owner(frame.frame.events, lost=True)
+        self._seq = frame.frame.header.seq or 0
+        self.ambient.reach(places.FRAME_SAVED)
         return position
 
     async def _append(self, frame: SealedFrame) -> int:
@@ -130,8 +206,25 @@ class Owner:
         """Read the session up to the log's end, for an owner that starts without tables."""
         await self._read_to(await self.log.end(self.log.partition_of(self.session)))
 
+    def _dispatch(self, id_: str) -> Dispatch | None:
+        if self.tables is None:
+            raise StateError(f"session {self.session!r}: without tables nothing may be dispatched")
+        row: Dispatch | None = self.tables.get(("dispatches", self.session, id_))
+        return row
+
+    async def _wait(self, position: int) -> None:
+        if self.tables is not None:
+            await self.tables.wait(position, self.log.partition_of(self.session))
+
     async def _read_to(self, position: int, sent: SealedFrame | None = None) -> Admission | None:
         """Follow the session up to a position; what the frame that was sent is, first copy."""
+        if self.tables is not None:
+            own, at = _known_of(self.tables, self.session)
+            if at >= position and own.claim == self._claim:
+                digest = sent.frame.digest if sent is not None else own.digest
+                if own.digest == digest:  # the last frame in force is the owner's own
+                    self._own, self._position = own, at
+                    return Admission.APPLIES
         found: Admission | None = None
         partition = self.log.partition_of(self.session)
         async for stored in self.log.read(
@@ -155,20 +248,24 @@ class Owner:
                 f" at {self._position}; the log has lost data or is another one: run turnlog fsck"
             )
 
+    def loss(self, events: Sequence[NewEvent | Event] = ()) -> Fenced:
+        """The error that says that the session is lost, with the events that are not saved."""
+        return Fenced(
+            f"session {self.session!r}: epoch {self._own.epoch} of another claim is in force,"
+            " so nothing more of this owner is applied; open the session again",
+            events,
+        )
+
     def _check_owner(self, events: Sequence[NewEvent | Event], *, lost: bool = False) -> None:
-        if lost or self._own.claim != self._claim or self._own.released:
-            raise Fenced(
-                f"session {self.session!r}: epoch {self._own.epoch} of another claim is in force,"
-                " so nothing more of this owner is applied; open the session again",
-                events,
-            )
+        if lost or self.is_lost:
+            raise self.loss(events)
 
 
 async def claim(
     log: Log,
     session: str,
     *,
-    tables: Tables | None,
+    tables: Known | None,
     host: str,
     reason: str,
     ambient: Ambient,
@@ -176,8 +273,8 @@ async def claim(
 ) -> Owner:
     """Claim a session and know every event before the claim.
 
-    `tables` gives the session's head at some position, from which on the log is read; with None it
-    is read from its beginning. Raises ClaimLost where another claim won, and StateError for a
+    `tables` gives the session's head at some position, from which on the log is read where they do
+    not follow; with None it is read from its beginning. Raises ClaimLost where another claim won, and StateError for a
     session that a newer release has written to.
     """
     head: Head | None = tables.get(("sessions", session)) if tables is not None else None
@@ -186,8 +283,17 @@ async def claim(
             f"session {session!r} was written by a newer turnlog and is read-only here;"
             " upgrade turnlog to write to it"
         )
-    owner = Owner(log, session, host=host, ambient=ambient, head=head)
+    owner = Owner(log, session, host=host, ambient=ambient, tables=tables)
     if tables is None:
         await owner.catch_up()
     await owner.claim(reason, expects_seq)
     return owner
+
+
+def _known_of(tables: Tables | None, session: str) -> tuple[Ownership, int]:
+    """Who owns a session by its head row, and the position that row is of."""
+    head: Head | None = tables.get(("sessions", session)) if tables is not None else None
+    if head is None:
+        return Ownership(), 0
+    own = Ownership(head.claim, head.epoch, head.seq, head.digest, head.released, head.lost_claims)
+    return own, head.position

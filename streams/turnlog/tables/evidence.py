@@ -1,13 +1,57 @@
-"""What the tables say about one operation: the evidence that recovery judges."""
+"""What the tables say about operations: the evidence that recovery judges, and its judgement."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from turnlog.core.fold.operations import waiting_key
-from turnlog.core.recovery import Call, Evidence
+from turnlog.core.recovery import (
+    Call,
+    Evidence,
+    Executor,
+    Instruction,
+    Verdict,
+    plan,
+    recover,
+)
 from turnlog.core.rows import Attempt, Dispatch, Entry, Operation
 from turnlog.tables.view import SessionView
+
+
+class Report(NamedTuple):
+    """The verdict on one operation, and what the executor would do about it."""
+
+    operation: Operation
+    verdict: Verdict
+    evidence: Evidence
+    instructions: list[Instruction]
+
+
+def reports_of(view: SessionView, executor: Executor) -> list[Report]:
+    """A report on each operation that has something open, in the order they were accepted.
+
+    Open is what the head row says: operations neither finished nor superseded, and those that are
+    but have a dispatch without an answer.
+    """
+    return [report_on(view, operation, executor) for operation in open_operations(view)]
+
+
+def report_on(view: SessionView, operation: Operation, executor: Executor) -> Report:
+    """The report on one operation."""
+    evidence = evidence_of(view, operation)
+    verdict = recover(operation, evidence)
+    return Report(operation, verdict, evidence, plan(operation, verdict, evidence, executor))
+
+
+def open_operations(view: SessionView) -> list[Operation]:
+    """The operations to judge, each once, in the order in which they were accepted."""
+    head = view.head
+    found = dict.fromkeys([*head.open_operations, *head.open_dispatches.values()])
+    if "open_dispatches" in head.overflow:  # the head lists a part of them only
+        rows = view.rows("dispatches")
+        found.update(dict.fromkeys(row.operation for row in rows if row.status == "open"))
+    known = (view.operation(id_) for id_ in found)
+    return sorted((row for row in known if row is not None), key=lambda row: row.accepted)
 
 
 def evidence_of(view: SessionView, operation: Operation) -> Evidence:

@@ -26,6 +26,13 @@ from turnlog.owner.ambient import Ambient
 from turnlog.owner.owner import Owner, claim
 
 
+class Rows(dict):
+    """Tables that always follow."""
+
+    async def wait(self, position: int, partition: int = 0) -> None:
+        return None
+
+
 class Paper:
     """A log in a list. `outcomes` says what each append does: ok, lost, refused, landed."""
 
@@ -34,9 +41,10 @@ class Paper:
 
     def __init__(self) -> None:
         self.records: list[Record] = []
-        self.rows: dict = {}
+        self.rows = Rows()
         self.outcomes: list[str] = []
         self.hidden = 0
+        self.follows = True
 
     def partition_of(self, session: str) -> int:
         return 0
@@ -81,13 +89,16 @@ _serial = count()
 AMBIENT = Ambient(clock=lambda: 0, ids=lambda: f"id-{next(_serial)}")
 
 
-@pytest.fixture
-def log() -> Paper:
-    return Paper()
+@pytest.fixture(params=["tables follow", "tables stand still"])
+def log(request: pytest.FixtureRequest) -> Paper:
+    paper = Paper()
+    paper.follows = request.param == "tables follow"
+    return paper
 
 
 async def owner_of(log: Paper, session: str = "s") -> Owner:
-    return await claim(log, session, tables=log.rows, host="h", reason="open", ambient=AMBIENT)
+    tables = log.rows if log.follows else Rows(log.rows)
+    return await claim(log, session, tables=tables, host="h", reason="open", ambient=AMBIENT)
 
 
 def head(log: Paper, session: str = "s") -> Head:
@@ -173,7 +184,7 @@ async def test_events_that_break_the_vocabulary_use_no_seq(log: Paper) -> None:
 
 
 async def test_of_two_claims_one_wins_and_both_know(log: Paper) -> None:
-    first, second = (Owner(log, "s", host="h", ambient=AMBIENT, head=None) for _ in range(2))
+    first, second = (Owner(log, "s", host="h", ambient=AMBIENT) for _ in range(2))
     await first.claim("open", None)
     with pytest.raises(ClaimLost, match="epoch 1"):
         await second.claim("open", None)
@@ -181,7 +192,7 @@ async def test_of_two_claims_one_wins_and_both_know(log: Paper) -> None:
 
 async def test_a_claim_that_expects_a_seq_loses_to_a_host_that_still_writes(log: Paper) -> None:
     owner = await owner_of(log)
-    late = Owner(log, "s", host="r", ambient=AMBIENT, head=head(log))
+    late = Owner(log, "s", host="r", ambient=AMBIENT, tables=Rows(log.rows))
     await owner.write([user("a", None)])
     with pytest.raises(ClaimLost):
         await late.claim("recovery", 0)
@@ -222,7 +233,7 @@ async def test_a_released_session_takes_nothing_more(log: Paper) -> None:
 
 
 async def test_a_log_that_forgets_what_it_acknowledged_is_a_loud_error(log: Paper) -> None:
-    owner = await owner_of(log)
+    owner = await claim(log, "s", tables=None, host="h", reason="open", ambient=AMBIENT)
     log.hidden = 1
     with pytest.raises(LogError, match="acknowledged"):
         await owner.write([user("a", None)])
