@@ -55,7 +55,7 @@ def admit(own: Ownership, header: Header, digest: str) -> Admission:
 
 def after_frame(own: Ownership, header: Header, digest: str) -> Ownership:
     """The ownership after a frame that applies (with or without a gap)."""
-    return own._replace(seq=header.seq or 0, digest=digest)
+    return Ownership(own.claim, own.epoch, header.seq or 0, digest, own.released, own.lost_claims)
 
 
 def after_claim(own: Ownership, data: Mapping[str, Any]) -> tuple[bool, Ownership]:

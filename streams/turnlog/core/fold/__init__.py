@@ -152,7 +152,9 @@ def _claim(draft: Draft, event: Event) -> None:
 
 def _fold_owner(draft: Draft, frame: Frame | Unreadable, header: Header) -> None:
     admission = admit(draft.own, header, frame.digest)
-    if admission is Admission.FENCED:
+    if admission is Admission.APPLIES:
+        _apply(draft, frame, header)
+    elif admission is Admission.FENCED:
         draft.counts["fenced"] += 1
         if isinstance(frame, Frame):
             _take_evidence(draft, frame, header)
@@ -166,15 +168,14 @@ def _fold_owner(draft: Draft, frame: Frame | Unreadable, header: Header) -> None
         reason = f"seq {header.seq} is in the log with other content"
         _quarantine_frame(draft, frame, reason, "seq_conflict")
     else:
-        if admission is Admission.GAP:
-            missing = (header.seq or 0) - draft.own.seq - 1
-            draft.add_damage("gap", f"{missing} frame(s) missing before seq {header.seq}")
-        draft.own = after_frame(draft.own, header, frame.digest)
-        _apply(draft, frame)
-        draft.fields["listed"] = True
+        missing = (header.seq or 0) - draft.own.seq - 1
+        draft.add_damage("gap", f"{missing} frame(s) missing before seq {header.seq}")
+        _apply(draft, frame, header)
 
 
-def _apply(draft: Draft, frame: Frame | Unreadable) -> None:
+def _apply(draft: Draft, frame: Frame | Unreadable, header: Header) -> None:
+    draft.own = after_frame(draft.own, header, frame.digest)
+    draft.listed = True
     if isinstance(frame, Unreadable):
         _quarantine_frame(draft, frame, frame.reason, "unreadable")
         return
@@ -184,26 +185,19 @@ def _apply(draft: Draft, frame: Frame | Unreadable) -> None:
         return
     draft.counts["events"] += len(frame.events)
     for draft.index, event in enumerate(frame.events):
+        is_node = is_entry(event)
+        if is_node and event.time is not None:
+            draft.add_time(event.time)
         if event.fault is not None:
             draft.quarantine("decode", event.fault, event.digest, "malformed")
             continue
         if event.newer:
-            draft.fields["newer"] = True
-        if is_entry(event):
+            draft.newer = True
+        if is_node:
             if not entries.is_repeated(draft, event):
                 ENTRIES.get("" if event.newer else event.type, entries.apply_opaque)(draft, event)
         elif event.type in RECORDS and not event.newer:
             RECORDS[event.type](draft, event)
-    _set_times(draft, frame)
-
-
-def _set_times(draft: Draft, frame: Frame) -> None:
-    """Copy the first and last time of entries, for people to read; no rule does."""
-    times = [event.time for event in frame.events if event.time is not None and is_entry(event)]
-    if times:
-        if draft.before.first_time is None:
-            draft.fields["first_time"] = times[0]
-        draft.fields["last_time"] = times[-1]
 
 
 def _take_evidence(draft: Draft, frame: Frame, header: Header) -> None:

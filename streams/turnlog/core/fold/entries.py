@@ -256,7 +256,8 @@ def _move_leaf(draft: Draft, event: Event, entry: Entry, parent: Entry) -> None:
         fork = draft.fields.get("fork_at", draft.before.fork_at) is not None
         set_surface(draft, surface_at(draft.entry, parent.number, fork=fork))
         _set_state(draft, parent.state_ref)
-    _activate(draft, entry.branch)
+    if parent.number != draft.leaf or parent.branch != entry.branch:
+        _activate(draft, entry.branch)
     if entry.kind == "app_state":
         _set_state(draft, entry.number)
     if entry.node and entry.replaces is None:
@@ -265,10 +266,9 @@ def _move_leaf(draft: Draft, event: Event, entry: Entry, parent: Entry) -> None:
 
 
 def _activate(draft: Draft, first: int) -> None:
+    """Another branch than that of the leaf becomes the active one."""
     if draft.leaf:
         old = draft.branch(draft.entry(draft.leaf).branch)
-        if old.first == first:
-            return
         draft.put("branches", old._replace(active=False, position=draft.position), old.first)
     new = draft.branch(first)
     draft.put("branches", new._replace(active=True, position=draft.position), first)

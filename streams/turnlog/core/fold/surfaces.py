@@ -39,7 +39,8 @@ def read_page(draft: Draft, page: int) -> Sequence[int]:
     """The entry numbers of one page."""
     if draft.page is not None and page == draft.pages - 1:
         return draft.page
-    return cast("Surface", draft.get(("surfaces", draft.session, page))).nodes
+    row: Surface = draft.get(("surfaces", draft.session, page))
+    return row.nodes
 
 
 def set_surface(draft: Draft, nodes: Sequence[int]) -> None:
