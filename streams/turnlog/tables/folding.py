@@ -10,7 +10,8 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from operator import is_
+from itertools import compress
+from operator import is_not
 from typing import Any, TypeAlias
 
 import orjson
@@ -36,11 +37,11 @@ class Cache:
 
     def __init__(self, rows: int = CACHE_ROWS) -> None:
         self._rows = rows
-        self._young: dict[Key, Row | None] = {}
+        self.young: dict[Key, Row | None] = {}
         self._old: dict[Key, Row | None] = {}
 
     def get(self, key: Key, default: Any) -> Any:
-        found = self._young.get(key, default)
+        found = self.young.get(key, default)
         if found is default:
             found = self._old.get(key, default)
             if found is not default:
@@ -48,19 +49,29 @@ class Cache:
         return found
 
     def put(self, key: Key, row: Row | None) -> None:
-        if len(self._young) >= self._rows:
-            self._old, self._young = self._young, {}
-        self._young[key] = row
+        if len(self.young) >= self._rows:
+            self._old, self.young = self.young, {}
+        self.young[key] = row
+
+    def put_all(self, rows: Changes) -> None:
+        if len(self.young) + len(rows) <= self._rows:
+            self.young.update(rows)
+            return
+        for key, row in rows.items():
+            self.put(key, row)
 
     def remove(self, key: Key) -> None:
-        self._young.pop(key, None)
+        self.young.pop(key, None)
         self._old.pop(key, None)
 
     def clear(self) -> None:
-        self._young, self._old = {}, {}
+        self.young, self._old = {}, {}
 
 
+_LATER = frozenset({"ids", "sessions"})
+"""`ids` is an index of `entries`, and heads wait for their riders."""
 _UNKNOWN: Any = object()
+_PLACES = range(len(Head._fields))
 
 
 class Folding:
@@ -89,9 +100,11 @@ class Folding:
         """The row of a key as of what is folded so far: what the fold reads."""
         row = self._changes.get(key, _UNKNOWN)
         if row is _UNKNOWN:
-            row = self._cache.get(key, _UNKNOWN)
+            row = self._cache.young.get(key, _UNKNOWN)  # nearly always, so without another call
             if row is _UNKNOWN:
-                row = self._read(key)
+                row = self._cache.get(key, _UNKNOWN)
+                if row is _UNKNOWN:
+                    row = self._read(key)
         return row
 
     def look_up(self, frames: Sequence[Frame | Unreadable]) -> None:
@@ -123,12 +136,11 @@ class Folding:
         batch = _Batch(self.names)
         riders: dict[str, Riders] = {}
         for key, row in self._changes.items():
-            if key[0] == "ids" or key[0] == "sessions":
-                continue  # an index of `entries`; and heads wait for their riders
-            if key[0] in RULES and self._rides(key, row, riders):
+            if key[0] in _LATER or (key[0] in RULES and self._rides(key, row, riders)):
                 continue
-            values = batch.add(self._tables[key[0]], key, row)
-            if self._tables[key[0]].is_large(row, values):
+            table = self._tables[key[0]]
+            values = batch.add(table, key, row)
+            if table.is_large(row, values):
                 self._large.add(key)
         for session, before in self._heads.items():
             key = ("sessions", session)
@@ -164,8 +176,7 @@ class Folding:
 
     def keep(self) -> None:
         """What was written is committed."""
-        for key, row in self._changes.items():
-            self._cache.put(key, row)
+        self._cache.put_all(self._changes)
         for key in self._large:
             self._cache.remove(key)
         self._clear()
@@ -217,11 +228,12 @@ class _Table:
 
     def is_large(self, row: Row | None, values: Sequence[Any]) -> bool:
         """Whether an event's data in a row is longer than what is cached."""
-        if not self.open_ended or row is None:
+        if row is None:
             return False
-        return any(row[index] is not None for index in self.open_ended) and any(
-            isinstance(value, str) and len(value) > CACHE_CHARS for value in values
-        )
+        for index in self.open_ended:
+            if row[index] is not None:
+                return any(isinstance(value, str) and len(value) > CACHE_CHARS for value in values)
+        return False
 
 
 class _Batch:
@@ -246,8 +258,8 @@ class _Batch:
             self._add(table.upsert, codec.encode(row, session))
             return
         # nearly all fields are the very same objects, and told apart without comparing them
-        same = enumerate(map(is_, row, before))
-        changed = [i for i, kept in same if not kept and row[i] != before[i]]
+        others = compress(_PLACES, map(is_not, row, before))
+        changed = [place for place in others if row[place] != before[place]]
         names = (*[codec.names[i] for i in changed], *riders)
         values = [*codec.encode_fields(row, changed), *riders.values(), session]
         self._add(_update(table.prefix, names), values)

@@ -51,7 +51,7 @@ def test_a_cache_forgets_but_never_errs(steps: list[tuple[str, int]]) -> None:
             truth.clear()
         else:
             assert cache.get((key,), None) in (None, truth.get(key))
-    assert len(cache._young) + len(cache._old) <= 6
+    assert len(cache.young) + len(cache._old) <= 6
 
 
 def test_a_cache_keeps_what_is_used() -> None:
@@ -125,13 +125,13 @@ def test_a_large_value_is_not_kept_in_memory(
     for position, frame in enumerate(frames, 1):
         folding.fold(frame.frame, position)
         commit(folding, connection)
-    cached = {**folding._cache._old, **folding._cache._young}
+    cached = {**folding._cache._old, **folding._cache.young}
     assert ("entries", "s", 3) not in cached
     assert ("app_states", "s") not in cached
     assert ("entries", "s", 2) in cached
     assert ("sessions", "s") in cached
     assert folding.get(("entries", "s", 3)).value == {"text": "x" * 20_000}
-    assert ("entries", "s", 3) not in folding._cache._young
+    assert ("entries", "s", 3) not in folding._cache.young
 
 
 def test_only_the_changed_fields_of_a_head_are_written(connection: sqlite3.Connection) -> None:
