@@ -93,7 +93,13 @@ def _path_since(view: SessionView, operation: Operation) -> list[Entry]:
 def _open_calls(
     view: SessionView, operation: Operation, path: list[Entry], dispatches: list[Dispatch]
 ) -> list[Call]:
-    """The calls on the path that have neither an answer there nor a T1."""
+    """The calls on the path that have neither an answer there nor a T1.
+
+    Only a prompt's model calls tools: what is on the path of a compaction or navigation that lies
+    inside a prompt is the prompt's, and may wait for a person there.
+    """
+    if operation.kind in ("compaction", "navigation"):
+        return []
     waiting = view.head.waiting
     answered: set[Any] = {row.answers for row in path}
     dispatched = {(row.assistant_entry, row.call_index) for row in dispatches}

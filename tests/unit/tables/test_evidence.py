@@ -219,3 +219,11 @@ def test_an_operation_of_unknown_kind_has_evidence_too() -> None:
     story.own(attempted("at1", "ghost", "a1"))
     found = evidence(story, "ghost")
     assert (found.attempt, found.own_entry, found.calls) == (story.attempt("at1"), None, [])
+
+
+def test_the_calls_beside_a_bracket_are_the_prompts() -> None:
+    story = Story().begin("first")
+    story.own(accepted("k", kind="compaction"), accepted("n", kind="navigation"))
+    story.own(user("u1", None), accepted("op", "u1"), assistant("a1", "u1", "c1"))
+    assert [call.call_id for call in evidence(story).calls] == ["c1"]
+    assert (evidence(story, "k").calls, evidence(story, "n").calls) == ([], [])

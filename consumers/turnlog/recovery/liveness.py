@@ -1,0 +1,42 @@
+"""Whose session it is, as far as signs of life tell. Being wrong is safe: see `turnlog.owner`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from turnlog.core.frames import decode
+from turnlog.core.ownership import sole_claim
+from turnlog.core.rows import Head
+from turnlog.log import EmbeddedLog, Heartbeat
+from turnlog.owner.ambient import Ambient
+from turnlog.owner.heartbeat import DEAD_AFTER_S, living, system_boot
+from turnlog.tables.store import View
+
+
+async def look_around(
+    log: EmbeddedLog, ambient: Ambient, *, dead_after_s: float = DEAD_AFTER_S
+) -> list[Heartbeat]:
+    """The hosts that are alive now. Raises LogUnavailable."""
+    beats = await log.heartbeats()
+    return living(beats, uptime=ambient.uptime(), boot=system_boot(), dead_after_s=dead_after_s)
+
+
+def holder_of(view: View, head: Head, alive: Sequence[Heartbeat]) -> Heartbeat | None:
+    """The living host that holds a session; None where nobody does.
+
+    A host's name may be used again after a restart, which does not bring its old claims back: the
+    claim in force must have come since a living instance of that name began. Only records since
+    then are read, and in most cases one.
+    """
+    instances = [beat for beat in alive if beat.host == head.owner]
+    if head.claim is None or head.released or not instances:
+        return None
+    first = min(instances, key=lambda beat: beat.since)
+    for stored in view.records(head.session, after=first.since):
+        header = stored.record.header
+        if header is not None and header.claim == head.claim:
+            return None  # written under a claim that was there before
+        claim = sole_claim(decode(stored.record))
+        if claim is not None and claim.data["claim"] == head.claim:
+            return first
+    return None
