@@ -4,26 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 Json = Any
 Effect = Literal["read_only", "idempotent", "reconcilable", "opaque"]
 STRICTNESS: tuple[Effect, ...] = ("read_only", "idempotent", "reconcilable", "opaque")
 """From what may always run again to what never may."""
-Probed = Literal["happened", "never", "unknown"]
 
 
 class ToolCall(NamedTuple):
-    """One call as a tool receives it. `idempotency_key` is the same for every try of the call."""
+    """One call as a tool receives it.
+
+    `idempotency_key` is the same for every try of the call, on whatever host. `permit` is asked
+    before there is a dispatch: `dispatch` and `idempotency_key` are empty then, and `try_number` 0.
+    """
 
     session: str
     operation: str
-    dispatch: str
     tool: str
     call_id: str
     args: dict[str, Json]
-    try_number: int
-    idempotency_key: str
+    dispatch: str = ""
+    try_number: int = 0
+    idempotency_key: str = ""
 
 
 class Denied(NamedTuple):
@@ -32,8 +35,26 @@ class Denied(NamedTuple):
     reason: str
 
 
-class Failed(Exception):
-    """Raised by a tool whose work failed in a way that is known: the call is settled as error."""
+class Ask(NamedTuple):
+    """What `permit` gives to let a person decide; the call waits for `approval_decided`."""
+
+
+class Happened(NamedTuple):
+    """What `probe` gives where the effect took place, with its result where that is known."""
+
+    result: Json = None
+
+
+class Never(NamedTuple):
+    """What `probe` gives where the effect never took place and can no longer, so it may run."""
+
+
+class Unsure(NamedTuple):
+    """What `probe` gives where it cannot tell."""
+
+
+Permit = Callable[[ToolCall], Awaitable[bool | Denied | Ask]]
+Probe = Callable[[ToolCall], Awaitable[Happened | Never | Unsure]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +64,15 @@ class Tool:
     `run` gives text, JSON, or a list of content parts. `effect` says what may happen after a crash:
     read_only and idempotent calls run again, a reconcilable one is probed first, an opaque one is
     never run again by itself. `validate` gives the arguments to use, or raises ValueError with what
-    to tell the model. `permit` gives True, False or `Denied`. `timeout_s` limits one run.
+    to tell the model. `permit` gives True, False, `Denied` or `Ask`. `timeout_s` limits one run.
     """
 
     name: str
     run: Callable[[ToolCall], Awaitable[Json]]
     effect: Effect = "opaque"
     validate: Callable[[dict[str, Json]], dict[str, Json]] | None = None
-    permit: Callable[[ToolCall], Awaitable[bool | Denied]] | None = None
-    probe: Callable[[ToolCall], Awaitable[Probed]] | None = None
+    permit: Permit | None = None
+    probe: Probe | None = None
     timeout_s: float | None = None
 
     def __post_init__(self) -> None:
@@ -67,7 +88,7 @@ Tools = Mapping[str, Tool]
 def toolbox(tools: Iterable[Tool] | Tools) -> Tools:
     """Tools by name. Raises ValueError where two have one name."""
     if isinstance(tools, Mapping):
-        return tools
+        return cast("Tools", tools)
     found: dict[str, Tool] = {}
     for tool in tools:
         if tool.name in found:
@@ -78,5 +99,12 @@ def toolbox(tools: Iterable[Tool] | Tools) -> Tools:
 
 def stricter(one: str, other: str) -> Effect:
     """The stricter of two effect classes; one that is not known counts as opaque."""
-    known = [name if name in STRICTNESS else "opaque" for name in (one, other)]
-    return max(known, key=STRICTNESS.index)  # type: ignore[return-value]  # both are in STRICTNESS
+    first, second = _known(one), _known(other)
+    return first if STRICTNESS.index(first) >= STRICTNESS.index(second) else second
+
+
+def _known(effect: str) -> Effect:
+    for name in STRICTNESS:
+        if name == effect:
+            return name
+    return "opaque"

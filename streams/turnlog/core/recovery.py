@@ -106,6 +106,15 @@ def plan(
     return _consumer_plan(operation, evidence)
 
 
+def closing(operation: Operation, evidence: Evidence, finish: Instruction) -> list[Instruction]:
+    """The instructions that end an operation whatever it has open: each dispatch and each call gets
+    an answer, then it finishes. Of one that is not open only the dispatches are left."""
+    steps = [close_dispatch(dispatch, evidence) for dispatch in evidence.dispatches]
+    if not _is_open(operation):
+        return steps
+    return [*steps, *(_close_call(call) for call in evidence.calls), finish]
+
+
 def idempotency_key(session: str, operation: str, call_no: int) -> str:
     """The key of a logical call: stable across tries and hosts, never from the model."""
     digest = sha256()
@@ -180,7 +189,7 @@ def _host_step(dispatch: Dispatch, evidence: Evidence) -> Instruction:
     elif dispatch.effect == "reconcilable":
         do = "probe"
     else:
-        return _close_dispatch(dispatch, evidence)
+        return close_dispatch(dispatch, evidence)
     return {
         "do": do,
         "dispatch": dispatch.dispatch,
@@ -192,18 +201,13 @@ def _host_step(dispatch: Dispatch, evidence: Evidence) -> Instruction:
 
 
 def _consumer_plan(operation: Operation, evidence: Evidence) -> list[Instruction]:
-    steps = [_close_dispatch(dispatch, evidence) for dispatch in evidence.dispatches]
-    if not _is_open(operation):
-        return steps
-    if any(call.waiting for call in evidence.calls):
+    if _is_open(operation) and any(call.waiting for call in evidence.calls):
         reason = "a call waits for approval, which is no crash"
         return [{"do": "leave", "operation": operation.operation, "reason": reason}]
-    steps.extend(_close_call(call) for call in evidence.calls)
-    steps.append(_finish(operation, "interrupted"))
-    return steps
+    return closing(operation, evidence, _finish(operation, "interrupted"))
 
 
-def _close_dispatch(dispatch: Dispatch, evidence: Evidence) -> Instruction:
+def close_dispatch(dispatch: Dispatch, evidence: Evidence) -> Instruction:
     """The outcome is unknown: a result on the path, else a settlement, which moves no leaf."""
     on_path = dispatch.dispatch in evidence.on_path
     step: Instruction = {

@@ -274,8 +274,8 @@ async def claim(
     """Claim a session and know every event before the claim.
 
     `tables` gives the session's head at some position, from which on the log is read where they do
-    not follow; with None it is read from its beginning. Raises ClaimLost where another claim won, and StateError for a
-    session that a newer release has written to.
+    not follow; with None it is read from its beginning. Raises ClaimLost where another claim won,
+    and StateError for a session that a newer release has written to.
     """
     head: Head | None = tables.get(("sessions", session)) if tables is not None else None
     if head is not None and head.newer:

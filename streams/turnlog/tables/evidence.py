@@ -26,6 +26,11 @@ class Report(NamedTuple):
     evidence: Evidence
     instructions: list[Instruction]
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the operation has neither finished nor been superseded."""
+        return self.operation.outcome is None and not self.operation.superseded
+
 
 def reports_of(view: SessionView, executor: Executor) -> list[Report]:
     """A report on each operation that has something open, in the order they were accepted.

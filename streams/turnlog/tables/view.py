@@ -6,6 +6,7 @@ a view shows the session as it is at each call. Answers are given at the leaf or
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator
 from typing import Any, Protocol, cast
 
@@ -14,7 +15,7 @@ from turnlog.core.errors import EntryNotFound, SessionNotFound, StateError
 from turnlog.core.fold.entries import ROOT
 from turnlog.core.fold.surfaces import path_to, surface_at
 from turnlog.core.frames import Frame, decode
-from turnlog.core.rows import AppState, Dispatch, Entry, Head, Json, Operation
+from turnlog.core.rows import AppState, Blob, Dispatch, Entry, Head, Json, Operation
 from turnlog.core.shapes import is_list
 from turnlog.tables.store import Stored
 
@@ -96,6 +97,14 @@ class SessionView:
                 self._frames.pop(next(iter(self._frames)))
             frame = self._frames[position] = found
         return frame
+
+    def blob(self, digest: str) -> bytes | None:
+        """The bytes of a blob, or None where a slice of it is missing."""
+        row: Blob | None = self.reader.get(("blobs", self.session, digest))
+        if row is None or len(row.positions) < row.of:
+            return None
+        slices = (self.event_data(*row.positions[str(index)]) for index in range(row.of))
+        return b"".join(base64.b64decode(data["bytes"]) for data in slices)
 
     def path(self, number: int | None = None) -> list[Entry]:
         """The entries from the root to one (the leaf by default)."""

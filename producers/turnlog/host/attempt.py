@@ -1,0 +1,114 @@
+"""One model request: before it, what it is asked with; after it, the answer and what it cost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from turnlog.core.errors import UsageError
+from turnlog.core.frames import NewEvent
+from turnlog.host.calls import ModelCall
+from turnlog.host.content import answer_of
+from turnlog.host.messages import calls_in, pending, queued_content
+from turnlog.owner import places
+
+if TYPE_CHECKING:
+    from turnlog.host.turn import Turn
+
+Json = Any
+
+
+class Said(NamedTuple):
+    """A model's answer as it is in the log: its entry, why it stopped, and the calls it makes."""
+
+    entry: str
+    stop_reason: str
+    calls: list[ModelCall]
+
+
+class Attempt:
+    """`async with turn.attempt(model=…) as attempt:` around one model request.
+
+    Steering inputs that are queued are placed when it is entered, so `session.context()` has them.
+    """
+
+    def __init__(
+        self, turn: Turn, model: str, said: dict[str, Json], request_digest: str | None
+    ) -> None:
+        ids = turn.link.ambient.ids
+        self.id = ids()
+        self.entry = ids()
+        self._turn = turn
+        self._model = model
+        self._said = said
+        self._request_digest = request_digest
+        self._is_settled = False
+
+    async def __aenter__(self) -> Self:
+        turn, link = self._turn, self._turn.link
+        events: list[NewEvent] = []
+        leaf = link.leaf
+        for row in pending(link.view(), "steer"):
+            data = {"parent": leaf, "role": "user", "content": queued_content(link.view(), row)}
+            events.append(link.event("message", data, row.entry))
+            leaf = row.entry
+        data = {
+            "operation": turn.operation,
+            "attempt": self.id,
+            "assistant_entry": self.entry,
+            "model": self._model,
+        }
+        if self._said:
+            data["context"], changed = link.context_digest({**self._said, "model": self._model})
+            events.extend(changed)
+        if self._request_digest is not None:
+            data["request_digest"] = self._request_digest
+        events.append(link.event("model_attempted", data))
+        await link.write(events, leaf=leaf)
+        link.ambient.reach(places.ATTEMPT_STARTED)
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        """Without an answer the attempt stays as it is: a request that came to nothing."""
+
+    async def finish(self, message: Json, *, usage: dict[str, Json] | None = None) -> Said:
+        """The model has answered: text, content parts, or an object with `content` and perhaps
+        `stop_reason`. `usage` counts tokens, and `cost_usd` is a decimal string.
+
+        Raises SchemaError for what is no message, and writes nothing then; UsageError the second
+        time.
+        """
+        if self._is_settled:
+            raise UsageError(f"attempt {self.id!r} was finished already")
+        link = self._turn.link
+        answer = answer_of(message)
+        link.ambient.reach(places.ANSWER_READY)
+        data = {
+            "parent": link.leaf,
+            "role": "assistant",
+            "content": await link.blobs(answer.content),
+            "attempt": self.id,
+            "stop_reason": answer.stop_reason,
+        }
+        events = [link.event("message", data, self.entry)]
+        if usage is not None:
+            events.append(self._usage(usage))
+        await link.write(events, leaf=self.entry)
+        self._is_settled = True
+        said = Said(self.entry, answer.stop_reason, calls_in(self.entry, answer.content.parts))
+        self._turn.said = said
+        return said
+
+    async def fail(self, usage: dict[str, Json] | None = None) -> None:
+        """The request came to nothing, though it may have cost something."""
+        if usage is not None and not self._is_settled:
+            self._is_settled = True
+            await self._turn.link.write([self._usage(usage)])
+
+    def _usage(self, usage: dict[str, Json]) -> NewEvent:
+        data = {
+            "operation": self._turn.operation,
+            "attempt": self.id,
+            "model": self._model,
+            "usage": usage,
+        }
+        return self._turn.link.event("usage_settled", data)

@@ -1,0 +1,355 @@
+"""One tool call: validate, permit, T1, effect, T2, whatever the tool, the log or the caller does.
+
+A call ends with a result in the log. Only the log's own errors are raised, Fenced among them, and
+cancelling; what a cancelled call leaves is settled behind its caller.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from turnlog.core.errors import Fenced, SchemaError, TurnlogError
+from turnlog.core.frames import NewEvent, canonical, digest_of
+from turnlog.core.recovery import closing_entry, idempotency_key
+from turnlog.core.rows import Approval, Dispatch
+from turnlog.core.shapes import is_object
+from turnlog.host.content import Content, content_of
+from turnlog.host.effects import Outcome, run_effect, tell
+from turnlog.host.evidence import testify
+from turnlog.host.tools import Ask, Denied, Happened, Never, Tool, ToolCall
+from turnlog.owner import places
+from turnlog.owner.owner import Start
+
+if TYPE_CHECKING:
+    from turnlog.host.turn import Turn
+
+Json = Any
+MAX_OPEN = 256
+"""Open dispatches of a session: what closes them must fit one frame."""
+WITHDRAWN = "The call was given up before it started."
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCall:
+    """A tool call of an assistant message: `index` is its place among that message's calls."""
+
+    entry: str
+    index: int
+    call_id: str
+    tool: str
+    args: Json
+
+
+class Result(NamedTuple):
+    """How a call ended, as the model is told: `status` is ok, error, unknown or not_started.
+
+    `dispatch` is None where nothing was dispatched.
+    """
+
+    call_id: str
+    tool: str
+    status: str
+    content: list[dict[str, Json]]
+    dispatch: str | None
+
+
+class Start1(NamedTuple):
+    """A T1 about to be written: its data, and the arguments that the tool gets."""
+
+    data: dict[str, Json]
+    args: dict[str, Json]
+
+
+async def run_call(turn: Turn, call: ModelCall) -> Result:
+    """Run a call that has no T1 yet."""
+    tool = turn.tools.get(call.tool)
+    if tool is None:
+        names = ", ".join(sorted(turn.tools)) or "none"
+        return await refuse(
+            turn, call, "error", f"There is no tool {call.tool!r}; there are: {names}"
+        )
+    args = _validated(tool, call.args)
+    if isinstance(args, str):
+        return await refuse(turn, call, "error", args)
+    asked = ToolCall(turn.link.id, turn.operation, call.tool, call.call_id, args)
+    denied = await _permit(turn, call, tool, asked)
+    if denied is not None:
+        return await refuse(turn, call, "not_started", denied)
+    if turn.open_dispatches >= MAX_OPEN:
+        text = f"{MAX_OPEN} calls are open; this one was not started."
+        return await refuse(turn, call, "not_started", text)
+    return await _start(turn, tool, _first(turn, call, tool, args))
+
+
+async def run_again(turn: Turn, row: Dispatch, args: dict[str, Json]) -> Result:
+    """Start a dispatch again that a former owner left open (rule 9)."""
+    tool = turn.tools[row.tool or ""]
+    return await _start(turn, tool, Start1(_next(turn, row, row.result_entry), args))
+
+
+async def run_allowed(turn: Turn, row: Dispatch, args: dict[str, Json]) -> Result:
+    """Start a dispatch again whose outcome is unknown, because a person allowed it (rule 9)."""
+    tool = turn.tools[row.tool or ""]
+    data = _next(turn, row, turn.link.ambient.ids())
+    return await _start(turn, tool, Start1(data, args))
+
+
+async def probe(turn: Turn, row: Dispatch, args: dict[str, Json]) -> Result:
+    """Ask the tool whether a dispatch took effect; only where it never did may it run."""
+    tool = turn.tools[row.tool or ""]
+    assert tool.probe is not None
+    try:
+        found = await tool.probe(_call_of(turn, _next(turn, row, row.result_entry), args))
+    except Exception as error:
+        return await answer_dispatch(
+            turn, row, Outcome("unknown", tell(f"The probe failed: {error}"))
+        )
+    if isinstance(found, Happened):
+        if found.result is None:
+            content = tell("It took effect before the crash; its result is not known.")
+        else:
+            content = _content(found.result)
+        return await answer_dispatch(turn, row, Outcome("ok", content))
+    if not isinstance(found, Never):
+        return await answer_dispatch(turn, row, Outcome("unknown", tell(None)))
+    if (
+        row.effect == "opaque"
+    ):  # the log forbids a second start; that it never happened is an answer
+        return await answer_dispatch(turn, row, Outcome("not_started", tell(None)))
+    return await run_again(turn, row, args)
+
+
+async def refuse(turn: Turn, call: ModelCall, status: str, text: str) -> Result:
+    """Answer a call that is not dispatched. Its result has an id made from the call."""
+    link = turn.link
+    parts = content_of(text).parts
+    data = {
+        "role": "tool",
+        "content": parts,
+        "call_id": call.call_id,
+        "tool": call.tool,
+        "status": status,
+        "settled_by": "host",
+    }
+    await link.add_entry("message", data, closing_entry(call.entry, call.index))
+    return Result(call.call_id, call.tool, status, parts, None)
+
+
+async def answer_dispatch(turn: Turn, row: Dispatch, outcome: Outcome) -> Result:
+    """Write the answer of a dispatch that a former owner left open."""
+    data = {
+        "dispatch": row.dispatch,
+        "result_entry": row.result_entry,
+        "call_id": row.call_id,
+        "tool": row.tool,
+        "try": row.tries[-1]["try"],
+    }
+    return await _answer(turn, data, outcome)
+
+
+def _first(turn: Turn, call: ModelCall, tool: Tool, args: dict[str, Json]) -> Start1:
+    ids, call_no = turn.link.ambient.ids, turn.next_call_no()
+    data: dict[str, Json] = {
+        "operation": turn.operation,
+        "dispatch": ids(),
+        "call_no": call_no,
+        "try": 1,
+        "call_id": call.call_id,
+        "call_index": call.index,
+        "tool": call.tool,
+        "args_hash": digest_of(canonical(args)),
+        "assistant_entry": call.entry,
+        "result_entry": ids(),
+        "effect": tool.effect,
+        "idempotency_key": idempotency_key(turn.link.id, turn.operation, call_no),
+    }
+    if args is not call.args and canonical(args) != canonical(call.args):
+        data["args"] = args
+    return Start1(data, args)
+
+
+def _next(turn: Turn, row: Dispatch, result_entry: str) -> dict[str, Json]:
+    """T1 of the next try: the same call, the same key, the same arguments."""
+    last = turn.link.view().event_data(row.tries[-1]["position"], row.tries[-1]["index"])
+    return {**last, "try": row.tries[-1]["try"] + 1, "result_entry": result_entry}
+
+
+async def _start(turn: Turn, tool: Tool, start: Start1) -> Result:
+    """T1, the effect if it may start, T2."""
+    link = turn.link
+    turn.busy.add(start.data["dispatch"])
+    try:
+        first = link.behind(_dispatch(turn, start.data))
+        try:
+            verdict = await asyncio.shield(first)
+        except asyncio.CancelledError:
+            link.behind(_give_up(turn, first, start.data))
+            raise
+        if verdict != "start":
+            return await _answer(turn, start.data, Outcome(verdict, tell(None)))
+        return await _finish(turn, tool, start)
+    finally:
+        turn.busy.discard(start.data["dispatch"])
+
+
+async def _dispatch(turn: Turn, data: dict[str, Json]) -> Start:
+    """Write T1 and apply the T1 rule."""
+    link, owner = turn.link, turn.link.owner
+    owner.ambient.reach(places.T1_READY)
+    began = owner.ambient.uptime()
+    event = link.event("tool_dispatched", data)
+    position = await link.write_now([event], withdraw=True)
+    owner.ambient.reach(places.T1_SENT)
+    verdict = await owner.check_start(data["dispatch"], position, began)
+    if owner.is_lost:
+        link.lose(owner.loss())
+    return verdict
+
+
+async def _give_up(turn: Turn, first: asyncio.Task[Start], data: dict[str, Json]) -> None:
+    """The caller was cancelled while T1 was under way: nothing will run, and the log says so."""
+    try:
+        verdict = await first
+        status = "unknown" if verdict == "unknown" else "not_started"
+        await _answer(turn, data, Outcome(status, tell(WITHDRAWN)))
+    except TurnlogError as error:
+        turn.link.settings.on_error(error)
+
+
+async def _finish(turn: Turn, tool: Tool, start: Start1) -> Result:
+    link = turn.link
+    link.ambient.reach(places.T1_CHECKED)
+    work = link.behind(run_effect(tool, _call_of(turn, start.data, start.args)))
+    try:
+        outcome = await asyncio.shield(work)
+    except asyncio.CancelledError:
+        work.cancel()
+        link.behind(_after_cancel(turn, work, start.data))
+        raise
+    link.ambient.reach(places.EFFECT_DONE)
+    return await asyncio.shield(link.behind(_answer(turn, start.data, outcome)))
+
+
+async def _after_cancel(turn: Turn, work: asyncio.Task[Outcome], data: dict[str, Json]) -> None:
+    """Settle a call whose caller was cancelled: by its outcome, where it still came to one."""
+    await asyncio.wait([work])
+    never_ran = Outcome("not_started", tell(WITHDRAWN))
+    try:
+        await _answer(turn, data, never_ran if work.cancelled() else work.result())
+    except TurnlogError as error:
+        turn.link.settings.on_error(error)
+
+
+async def _answer(turn: Turn, data: dict[str, Json], outcome: Outcome) -> Result:
+    """Write T2. What cannot be written as it is is told in words; nothing leaves a call open."""
+    link = turn.link
+    status, parts = outcome.status, outcome.content.parts
+    event: NewEvent | None = None
+    try:
+        parts = await link.blobs(outcome.content)
+        event = _result_event(turn, data, status, parts)
+        try:
+            await link.write_now([event], leaf=event.id)
+        except SchemaError as error:
+            status, parts = "error", tell(f"It ran, but its result cannot be kept: {error}").parts
+            event = _result_event(turn, data, status, parts)
+            await link.write_now([event], leaf=event.id)
+    except Fenced as error:
+        if event is None or event not in error.unsaved:
+            event = event or _result_event(turn, data, status, outcome.content.parts)
+            await testify(link, [event])
+        raise
+    link.ambient.reach(places.T2_SAVED)
+    if turn.has_moved:
+        link.look_up_leaf()
+    return Result(data["call_id"], data["tool"], status, parts, data["dispatch"])
+
+
+def _result_event(
+    turn: Turn, data: dict[str, Json], status: str, parts: list[dict[str, Json]]
+) -> NewEvent:
+    said = {
+        "parent": turn.link.leaf,
+        "role": "tool",
+        "content": parts,
+        "call_id": data["call_id"],
+        "tool": data["tool"],
+        "dispatch": data["dispatch"],
+        "status": status,
+        "settled_by": "host",
+    }
+    return turn.link.event("message", said, data["result_entry"])
+
+
+def _call_of(turn: Turn, data: dict[str, Json], args: dict[str, Json]) -> ToolCall:
+    return ToolCall(
+        session=turn.link.id,
+        operation=turn.operation,
+        tool=data["tool"],
+        call_id=data["call_id"],
+        args=args,
+        dispatch=data["dispatch"],
+        try_number=data["try"],
+        idempotency_key=data["idempotency_key"],
+    )
+
+
+def _validated(tool: Tool, args: Json) -> dict[str, Json] | str:
+    """The arguments to use, or what to tell the model."""
+    if not is_object(args):
+        return f"The arguments are no JSON object: {args!r:.200}"
+    if tool.validate is None:
+        return args
+    try:
+        found = tool.validate(args)
+        canonical(found)
+    except Exception as error:
+        return f"The arguments are not valid: {error}"
+    return found
+
+
+async def _permit(turn: Turn, call: ModelCall, tool: Tool, asked: ToolCall) -> str | None:
+    """None where the call may run, else what to tell the model."""
+    decision = _decision(turn, call)
+    if decision is None and tool.permit is not None:
+        try:
+            answer = await tool.permit(asked)
+        except Exception as error:
+            return f"Whether it is permitted could not be found out: {error}"
+        if isinstance(answer, Denied):
+            return f"Not permitted: {answer.reason}"
+        if isinstance(answer, Ask):
+            decision = await _ask(turn, call)
+        elif answer is not True:
+            return "Not permitted."
+    return "A person did not permit it." if decision == "deny" else None
+
+
+async def _ask(turn: Turn, call: ModelCall) -> str:
+    """Wait until a person has decided; meanwhile the session requires action."""
+    link = turn.link
+    data = {
+        "operation": turn.operation,
+        "call_id": call.call_id,
+        "assistant_entry": call.entry,
+    }
+    await link.write_now([link.event("approval_asked", data)])
+    while (decision := _decision(turn, call)) is None:
+        await link.news()
+        link.check()
+    return decision
+
+
+def _decision(turn: Turn, call: ModelCall) -> str | None:
+    key = ("approvals", turn.link.id, turn.operation, call.entry, call.call_id)
+    row: Approval | None = turn.link.view().reader.get(key)
+    return row.decision if row is not None else None
+
+
+def _content(result: Json) -> Content:
+    try:
+        return content_of(result)
+    except SchemaError as error:
+        return tell(f"Its result cannot be kept: {error}")

@@ -1,0 +1,87 @@
+"""What to do about each thing that is open, by the tools this host has and the policy it keeps.
+
+The plan is that of `turnlog.core.recovery`; here it is made more careful where this host cannot do
+what it says. A dispatch of this host's own claim cannot be started again (rule 9), one whose tool
+is gone or takes its arguments no longer is not, and of two effect classes the stricter counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Set
+from typing import Any
+
+from turnlog.core.recovery import Instruction, close_dispatch
+from turnlog.core.rows import Dispatch
+from turnlog.host.policy import Policy
+from turnlog.host.tools import Tool, Tools, stricter
+from turnlog.tables.evidence import Report
+
+Json = Any
+ArgsOf = Callable[[Dispatch], Json]
+
+
+def decide(
+    report: Report,
+    *,
+    tools: Tools,
+    policy: Policy,
+    claim: str,
+    busy: Set[Any],
+    args_of: ArgsOf,
+) -> list[Instruction]:
+    """The instructions of a report as this host will carry them out.
+
+    `busy` holds the dispatches, and the calls as (assistant entry, call index), that are being
+    worked on; nothing is said about those. `args_of` gives the arguments a dispatch ran with.
+    """
+    rows = {row.dispatch: row for row in report.evidence.dispatches}
+    steps: list[Instruction] = []
+    for step in report.instructions:
+        id_ = step.get("dispatch")
+        if id_ in busy or (step.get("assistant_entry"), step.get("call_index")) in busy:
+            continue
+        if id_ in rows:
+            row = rows[id_]
+            closed = close_dispatch(row, report.evidence)
+            tool = tools.get(row.tool or "")
+            if not report.is_open or row.tries[-1]["claim"] == claim:
+                steps.append(closed)
+            else:
+                steps.append(_decided(row, closed, tool, policy, args_of))
+        else:
+            steps.append(step)
+    return steps
+
+
+def _decided(
+    row: Dispatch, closed: Instruction, tool: Tool | None, policy: Policy, args_of: ArgsOf
+) -> Instruction:
+    if tool is None:
+        return {**closed, "why": f"this host has no tool {row.tool!r}"}
+    effect = stricter(row.effect, tool.effect)
+    action = policy.action(row.tool, effect)
+    last = row.tries[-1]["try"]
+    if action == "park":
+        return {"do": "park", "operation": row.operation, "reason": f"{row.tool}: outcome unknown"}
+    if action == "probe" and tool.probe is None:
+        return {**closed, "why": f"tool {row.tool!r} has no probe"}
+    if action == "answer":
+        return closed
+    if action == "run" and last >= policy.max_tries:
+        return {**closed, "why": f"it was started {last} times"}
+    if tool.validate is not None:
+        try:
+            tool.validate(args_of(row))
+        except Exception as error:
+            return {**closed, "why": f"its arguments no longer validate: {error}"}
+    return {
+        "do": "run_again" if action == "run" else "probe",
+        "dispatch": row.dispatch,
+        "tool": row.tool,
+        "effect": effect,
+        "try": last + 1,
+        "idempotency_key": row.key,
+        "assistant_entry": row.assistant_entry,
+        "call_index": row.call_index,
+        "call_id": row.call_id,
+    }

@@ -1,0 +1,67 @@
+"""What a host finds open in a session: go on with it, or end it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from turnlog.core.errors import UsageError
+from turnlog.core.recovery import CORRUPTED, Instruction, closing
+from turnlog.core.rows import Operation
+from turnlog.host.errors import OperationOpen
+from turnlog.host.link import Link
+from turnlog.owner.closing import closers
+from turnlog.tables.evidence import Report, reports_of
+
+
+def check_free(link: Link) -> None:
+    """Raise OperationOpen where an operation is open."""
+    open_ = link.view().head.open_operations
+    if open_ or link.turn is not None:
+        raise OperationOpen(
+            f"session {link.id!r}: operation {next(iter(open_), 'a turn')!r} is open; go on with it"
+            " by session.resume(), or end it by session.close_open()"
+        )
+
+
+async def left_open(link: Link, *, parked: bool) -> Operation:
+    """The prompt that a host goes on with; whatever else is open is closed.
+
+    Raises UsageError where there is none, where it is parked and `parked` is not given, and where
+    its log is damaged, so that nothing of it may run: it is parked then.
+    """
+    reports = reports_of(link.view(), "host")
+    prompt = next(
+        (item for item in reports if item.operation.kind == "prompt" and item.is_open), None
+    )
+    await close(link, [item for item in reports if item is not prompt])
+    if prompt is None:
+        raise UsageError(f"session {link.id!r}: no turn is open; begin one by session.turn()")
+    operation = prompt.operation
+    if prompt.verdict.name == CORRUPTED:
+        made = closers(prompt.instructions, (), link.leaf, by="host", ambient=link.ambient)
+        if made.events:
+            await link.write_now(made.events)
+        raise UsageError(
+            f"session {link.id!r}: nothing of operation {operation.operation!r} may run"
+            f" ({prompt.verdict.why}); end it by session.close_open()"
+        )
+    if operation.parked is not None and not parked:
+        raise UsageError(
+            f"session {link.id!r}: operation {operation.operation!r} waits for a person"
+            f" ({operation.parked}); resume(parked=True) goes on with it all the same"
+        )
+    return operation
+
+
+async def close(link: Link, reports: Sequence[Report]) -> None:
+    """End some operations: every call gets an answer, all in one frame."""
+    steps: list[Instruction] = []
+    for report in reports:
+        outcome = report.verdict.outcome or "interrupted"
+        finish = {"do": "finish", "operation": report.operation.operation, "outcome": outcome}
+        steps += closing(report.operation, report.evidence, {**finish, "inferred": True})
+    rows = [row for report in reports for row in report.evidence.dispatches]
+    made = closers(steps, rows, link.leaf, by="host", ambient=link.ambient)
+    if made.events:
+        await link.write_now(made.events, leaf=made.leaf)
+        link.look_up_leaf()
