@@ -1,7 +1,7 @@
 """`make bench`: every figure that is promised, next to its reference in the same run.
 
 make bench                      all of them
-make bench ARGS="folding"       some: folding, append, importing
+make bench ARGS="folding"       some: folding, append, importing, recovering
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 
-from tests.bench import append, folding, importing
+from tests.bench import append, folding, importing, recovering
 from tests.bench.figures import Figure, report
 
 BENCHES: Mapping[str, Callable[[], list[Figure]]] = {
     "folding": folding.measure,
     "append": append.measure,
     "importing": importing.measure,
+    "recovering": recovering.measure,
 }
 
 

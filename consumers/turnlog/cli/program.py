@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from turnlog.cli.commands import archives, care, inputs, reading
+from turnlog.cli.commands import archives, care, inputs, reading, recovery
 from turnlog.cli.guard import FAILED, INTERRUPTED, WRONG_CALL, explain, is_debug
 from turnlog.cli.terminal import named, silence_stdout
 
@@ -67,7 +67,12 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "show": reading.show,
     "events": reading.events,
     "fsck": care.fsck,
-    "recover": care.recover,
+    "recover": recovery.recover,
+    "pending": recovery.pending,
+    "settle": recovery.settle,
+    "rerun": recovery.rerun,
+    "input": recovery.input_,
+    "abort": recovery.abort,
     "dump": archives.dump,
     "restore": archives.restore,
     "copy": archives.copy,

@@ -1,33 +1,45 @@
-"""`turnlog recover --dry-run`: what was left open, and what recovery would do about it."""
+"""`turnlog recover`: what was left open, what recovery would do about it, and doing it."""
 
 from __future__ import annotations
 
-from turnlog.cli.opening import reading
+import asyncio
+import platform
+from collections.abc import Sequence
+
+from turnlog.cli.guard import FAILED
+from turnlog.cli.opening import open_log
 from turnlog.cli.plain import brief, counted
 from turnlog.cli.terminal import Terminal
 from turnlog.core.errors import UsageError
 from turnlog.core.recovery import Executor, Instruction
-from turnlog.query.sessions import find_session, heads
+from turnlog.log import EmbeddedLog
+from turnlog.owner.ambient import Ambient
+from turnlog.query.sessions import find_session
 from turnlog.recovery.dry_run import Report, dry_run
+from turnlog.recovery.executor import Done, count, recover_all, with_open_work
+from turnlog.recovery.liveness import look_around
+from turnlog.recovery.policies import Policy, judge
 from turnlog.tables.view import SessionView
 
 VERDICT_STYLES = {"corrupted": "bold red", "indeterminate_tool": "yellow", "ready": "green"}
+DID_STYLES = {"closed": "green", "parked": "yellow", "left": "dim", "failed": "bold red"}
 
 
-def print_reports(
-    terminal: Terminal, sessions: list[str], *, is_dry_run: bool, executor: Executor
+def policy_of(sessions: Sequence[str], *, close: bool, park: bool, after_s: float) -> Policy:
+    """The policy that options ask for. Who names sessions and says --close means it."""
+    if close and park:
+        raise UsageError("recover: --close and --park exclude each other; nothing was changed")
+    return Policy(
+        mode="park" if park else "close", after_s=after_s, insist=close and bool(sessions)
+    )
+
+
+def show_recovery(
+    terminal: Terminal, sessions: Sequence[str], *, policy: Policy, executor: Executor
 ) -> None:
-    """Print a report on everything that is open."""
-    if not is_dry_run:
-        raise UsageError(
-            "recover: this release only shows what recovery would do: give --dry-run; nothing was"
-            " changed"
-        )
-    with reading(terminal) as view:
-        chosen = heads(view)
-        if sessions:
-            chosen = iter([SessionView(view, find_session(view, one)).head for one in sessions])
-        reports = list(dry_run(view, chosen, executor=executor))
+    """Print a report on everything that is open, and change nothing."""
+    with open_log(terminal) as log:
+        reports = find_reports(log, sessions, policy=policy, executor=executor)
     if terminal.common.json:
         terminal.document([report.as_data() for report in reports])
         return
@@ -39,6 +51,67 @@ def print_reports(
         )
     else:
         terminal.say("nothing is open")
+
+
+def find_reports(
+    log: EmbeddedLog, sessions: Sequence[str], *, policy: Policy, executor: Executor
+) -> list[Report]:
+    """What a recovery would do now, or a host that resumed each session."""
+    ambient = Ambient()
+    alive = asyncio.run(look_around(log, ambient, dead_after_s=policy.dead_after_s))
+    with log.tables.snapshot() as view:
+        chosen = [find_session(view, one) for one in sessions] or with_open_work(view)
+        heads = [SessionView(view, session).head for session in chosen]
+        if executor == "host":
+            return list(dry_run(view, heads, executor=executor))
+        return [
+            report
+            for head in heads
+            for report in judge(view, head, policy, alive=alive, ambient=ambient).reports
+        ]
+
+
+def recover_sessions(terminal: Terminal, sessions: Sequence[str], *, policy: Policy) -> None:
+    """Close or park what is open, and print what was done; fails where any session failed."""
+    results = asyncio.run(_recover(terminal, sessions, policy))
+    if any(result.did == "failed" for result in results):
+        terminal.status = FAILED
+    if terminal.common.json:
+        terminal.document([result.as_data() for result in results])
+        return
+    for result in results:
+        print_result(terminal, result)
+    if not results:
+        terminal.say("nothing is open")
+        return
+    counts = count(results)
+    said = ", ".join(f"{counts[did]:,} {did}" for did in DID_STYLES if did in counts)
+    terminal.say(f"{counted(len(results), 'operation')}: {said}")
+    if "closed" in counts or "parked" in counts:
+        terminal.say(("`turnlog pending` lists what a person should look at", "dim"))
+
+
+async def _recover(terminal: Terminal, sessions: Sequence[str], policy: Policy) -> list[Done]:
+    async with open_log(terminal) as log:
+        chosen = [find_session(log.tables, one) for one in sessions] if sessions else None
+        host = f"turnlog recover on {platform.node() or 'this machine'}"
+        return await recover_all(log, sessions=chosen, policy=policy, ambient=Ambient(), host=host)
+
+
+def print_result(terminal: Terminal, result: Done) -> None:
+    """What was done with one operation, in a line; its steps with -v."""
+    verdict = result.verdict or "error"
+    terminal.fit(
+        (f"{result.did:<7}", DID_STYLES[result.did]),
+        (brief(result.session, 512), "cyan"),
+        f"  {result.kind or 'operation'} " if result.operation is not None else "  ",
+        (f"{brief(result.operation or '', 512)}  ", "dim"),
+        (verdict, VERDICT_STYLES.get(verdict, "")),
+        f": {brief(result.why.removeprefix(f'{verdict}: '), 300)}",
+    )
+    if terminal.common.verbose:
+        for instruction in result.instructions:
+            terminal.fit("  → ", *_step(instruction, result.why))
 
 
 def print_report(terminal: Terminal, report: Report, indent: str = "") -> None:

@@ -92,7 +92,7 @@ def follow_policy(report: Report, policy: Policy) -> Report:
     """A report whose instructions are those of a policy."""
     operation, verdict = report.operation, report.verdict
     insists = policy.insist and policy.mode == "close"
-    if insists and _is_open(operation) and _needs_person(report):
+    if insists and _needs_person(report):
         # it is closed like any other: nothing is run, and what is not known is called unknown
         anew = operation._replace(parked=None)
         told = Verdict(INDETERMINATE, verdict.why) if verdict.name == CORRUPTED else verdict

@@ -44,8 +44,10 @@ def is_answer(event: NewEvent) -> bool:
 
 
 def _unheard(unsaved: Sequence[NewEvent]) -> list[NewEvent]:
-    """The messages of users whose turn was not accepted."""
+    """The messages of users whose turn was not accepted. A queued input is queued as it was."""
     accepted = {
-        event.data.get("input_entry") for event in unsaved if event.type == "operation_accepted"
+        event.data.get("input_entry")
+        for event in unsaved
+        if event.type == "operation_accepted" and event.data.get("trigger") != "queue"
     }
     return [event for event in unsaved if event.type == "message" and event.id in accepted]

@@ -15,7 +15,7 @@ Json = Any
 
 
 class TurnScope:
-    """What `async with link.turn(…)` enters and leaves."""
+    """What `async with session.turn(…)` enters and leaves."""
 
     def __init__(self, link: Link, message: Json, *, resume: bool, parked: bool = False) -> None:
         self._link = link
@@ -33,7 +33,7 @@ class TurnScope:
             operation = await resuming.left_open(link, parked=self._parked)
             turn = self._turn = Turn(link, operation.operation)
             link.turn = turn
-            turn.adopt(operation, unpark=self._parked)
+            turn.adopt(operation)
         else:
             resuming.check_free(link)
             turn = self._turn = Turn(link, link.ambient.ids())

@@ -55,7 +55,6 @@ class Turn:
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._task: asyncio.Task[Any] | None = None
         self._is_cancelling = False
-        self._unpark = False
 
     @property
     def tools(self) -> Tools:
@@ -180,13 +179,12 @@ class Turn:
                 await testify(link, events)
             raise
 
-    def adopt(self, operation: Operation, *, unpark: bool) -> None:
+    def adopt(self, operation: Operation) -> None:
         """Go on with what a former host left."""
         view = self.link.view()
         rows = view.dispatches_of(operation.operation)
         self._call_no = max((row.call_no or 0 for row in rows), default=-1) + 1
         self._inherited = len(view.head.open_dispatches)
-        self._unpark = unpark
         self.is_aborting = operation.aborting
 
     def enter(self) -> None:

@@ -13,7 +13,10 @@ TurnlogError
 ├── QueryError             one class per cause
 │   ├── SessionNotFound
 │   ├── AmbiguousSession
-│   └── EntryNotFound
+│   ├── EntryNotFound
+│   ├── DispatchNotFound
+│   ├── AmbiguousDispatch
+│   └── NoEffect           a word to a session that changes nothing there
 ├── UsageError             a URL, option, file or archive that cannot be used
 └── StateError             our own bug, or lost state: stop
 """
@@ -97,6 +100,18 @@ class AmbiguousSession(QueryError):
 
 class EntryNotFound(QueryError):
     """No entry of this id is in the session."""
+
+
+class DispatchNotFound(QueryError):
+    """No dispatch of this id is in the log."""
+
+
+class AmbiguousDispatch(QueryError):
+    """An id, or the beginning of one, that more than one dispatch has."""
+
+
+class NoEffect(QueryError):
+    """What a person says to a session, and by the session's tables changes nothing there."""
 
 
 class UsageError(TurnlogError):

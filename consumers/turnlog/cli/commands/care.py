@@ -1,8 +1,8 @@
-"""Commands that look after a log: fsck, recover, verify, rebuild."""
+"""Commands that look after a log: fsck, verify, rebuild."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -45,42 +45,6 @@ def fsck(
     perform(
         Common(log, json, quiet, verbose, no_color),
         lambda terminal: print_findings(terminal, sessions or [], only_damage=damage),
-    )
-
-
-def recover(
-    sessions: SessionsArgument = None,
-    *,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be done, and change nothing.")
-    ] = False,
-    executor: Annotated[
-        Literal["consumer", "host"],
-        typer.Option("--for", help="Who would do it: the recovery consumer, or a host with tools."),
-    ] = "consumer",
-    log: LogOption = None,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
-    no_color: NoColorOption = False,
-) -> None:
-    """Say what a crash left open, and what to do about it.
-
-    This release shows it only: --dry-run must be given.
-
-    \b
-    Examples:
-      turnlog recover --dry-run
-      turnlog recover --dry-run --for host 0638
-      turnlog recover --dry-run --json
-    """
-    from turnlog.cli.recover import print_reports
-
-    perform(
-        Common(log, json, quiet, verbose, no_color),
-        lambda terminal: print_reports(
-            terminal, sessions or [], is_dry_run=dry_run, executor=executor
-        ),
     )
 
 
