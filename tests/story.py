@@ -365,6 +365,9 @@ class Story:
         keys = sorted(key for key in self.rows if key[:2] == (table, session))
         return (self.rows[key] for key in keys)
 
+    def find(self, table: str, session: str, field: str, value: str) -> Iterator[Any]:
+        return (row for row in self.scan(table, session) if getattr(row, field) == value)
+
     def record(self, position: int) -> Stored | None:
         return Stored(position, 0, self.records[position - 1])
 

@@ -35,6 +35,7 @@ def decide(
     worked on; nothing is said about those. `args_of` gives the arguments a dispatch ran with.
     """
     rows = {row.dispatch: row for row in report.evidence.dispatches}
+    reruns = {row.dispatch: row for row in report.evidence.reruns}
     steps: list[Instruction] = []
     for step in report.instructions:
         id_ = step.get("dispatch")
@@ -48,6 +49,9 @@ def decide(
                 steps.append(closed)
             else:
                 steps.append(_decided(row, closed, tool, policy, args_of))
+        elif step["do"] == "rerun":
+            if _takes(tools.get(step["tool"] or ""), args_of(reruns[step["dispatch"]])) is None:
+                steps.append(step)
         else:
             steps.append(step)
     return steps
@@ -69,11 +73,9 @@ def _decided(
         return closed
     if action == "run" and last >= policy.max_tries:
         return {**closed, "why": f"it was started {last} times"}
-    if tool.validate is not None:
-        try:
-            tool.validate(args_of(row))
-        except Exception as error:
-            return {**closed, "why": f"its arguments no longer validate: {error}"}
+    refused = _takes(tool, args_of(row))
+    if refused is not None:
+        return {**closed, "why": refused}
     return {
         "do": "run_again" if action == "run" else "probe",
         "dispatch": row.dispatch,
@@ -85,3 +87,15 @@ def _decided(
         "call_index": row.call_index,
         "call_id": row.call_id,
     }
+
+
+def _takes(tool: Tool | None, args: Json) -> str | None:
+    """Why a tool does not take arguments that it took before, or None."""
+    if tool is None:
+        return "this host has not the tool"
+    if tool.validate is not None:
+        try:
+            tool.validate(args)
+        except Exception as error:
+            return f"its arguments no longer validate: {error}"
+    return None

@@ -47,7 +47,7 @@ async def run_turn(
     queued input. A model that keeps failing ends the turn as failed. Raises what `Session.turn` and
     `Session.resume` raise, Fenced, and LogError, after which the turn is still open.
     """
-    is_open = message is None and bool(session.view().head.open_operations)
+    is_open = message is None and bool(session.reports())
     async with session.resume() if is_open else session.turn(message) as turn:
         await _run(session, model, turn, _Bounds(name, attempts, steps))
     return turn.outcome or "parked"
@@ -63,6 +63,8 @@ async def _run(session: Session, model: Model, turn: Turn, bounds: _Bounds) -> N
     asked = failed = 0
     while not turn.has_ended:
         plan = turn.plan()
+        if not plan:
+            return
         if _wants_model(plan) or (_is_finish(plan) and session.pending("steer")):
             if asked >= bounds.steps:
                 await turn.finish("blocked", {"message": f"{asked} requests made no end of it"})

@@ -43,15 +43,28 @@ class Provisional:
         """The rows of a session in key order."""
         if not self._rows or session != self._session:
             return self._tables.scan(table, session)
-        rows = {key_of(table, row): row for row in self._tables.scan(table, session)}
+        return self._merged(table, self._tables.scan(table, session))
+
+    def find(self, table: str, session: str, field: str, value: str) -> Iterator[Row]:
+        """The rows of a session with a value in a field."""
+        if not self._rows or session != self._session:
+            return self._tables.find(table, session, field, value)
+        return (
+            row
+            for row in self._merged(table, self._tables.find(table, session, field, value))
+            if getattr(row, field) == value
+        )
+
+    def record(self, position: int) -> Stored | None:
+        """The record at a position; those that wait are behind the log's."""
+        found = self._records.get(position)
+        return found if found is not None else self._tables.record(position)
+
+    def _merged(self, table: str, stored: Iterator[Row]) -> Iterator[Row]:
+        rows = {key_of(table, row): row for row in stored}
         for key, row in self._rows.items():
             if key[0] == table and row is not None:
                 rows[key] = row
             elif key[0] == table:
                 rows.pop(key, None)
         return iter([rows[key] for key in sorted(rows)])
-
-    def record(self, position: int) -> Stored | None:
-        """The record at a position; those that wait are behind the log's."""
-        found = self._records.get(position)
-        return found if found is not None else self._tables.record(position)

@@ -30,9 +30,9 @@ async def left_open(link: Link, *, parked: bool) -> Operation:
     its log is damaged, so that nothing of it may run: it is parked then.
     """
     reports = reports_of(link.view(), "host")
-    prompt = next(
-        (item for item in reports if item.operation.kind == "prompt" and item.is_open), None
-    )
+    prompts = [item for item in reports if item.operation.kind == "prompt"]
+    open_ = (item for item in prompts if item.is_open)
+    prompt = next(open_, next((item for item in prompts if item.evidence.reruns), None))
     await close(link, [item for item in reports if item is not prompt])
     if prompt is None:
         raise UsageError(f"session {link.id!r}: no turn is open; begin one by session.turn()")

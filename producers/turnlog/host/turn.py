@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from turnlog.host.link import Link
 
 Json = Any
+RUNS = {"run_again": calls.run_again, "probe": calls.probe, "rerun": calls.run_allowed}
 AT_ONCE = 64
 """How many calls of a turn run at the same time."""
 
@@ -138,8 +139,12 @@ class Turn:
     async def finish(self, outcome: str = "completed", error: Json = None) -> None:
         """End the turn. Calls that have no answer get one."""
         self._check_open()
+        report = self._report()
+        if not report.is_open:  # it was resumed for the sake of one call
+            self.outcome = report.operation.outcome or "interrupted"
+            return
         self.link.ambient.reach(places.FINISH_READY)
-        await self._write(self._closing(self._report(), {"outcome": outcome, "error": error}))
+        await self._write(self._closing(report, {"outcome": outcome, "error": error}))
 
     # ---- for the parts of this package
 
@@ -266,14 +271,13 @@ class Turn:
                 index: int = step["call_index"]
                 made = calls_of(view, step["assistant_entry"])[index]
                 jobs.append((made, calls.run_call(self, made)))
-            elif step["do"] in ("run_again", "probe"):
+            elif step["do"] in RUNS:
                 row: Dispatch = view.reader.get(("dispatches", view.session, step["dispatch"]))
                 args = args_of(view, row)
                 call = ModelCall(
                     row.assistant_entry, row.call_index, row.call_id or "", row.tool or "", args
                 )
-                run = calls.run_again if step["do"] == "run_again" else calls.probe
-                jobs.append((call, run(self, row, args)))
+                jobs.append((call, RUNS[step["do"]](self, row, args)))
         return jobs
 
     async def _all(

@@ -43,7 +43,8 @@ class Evidence(NamedTuple):
     `damage` is the session's, as (kind, position, detail); `overflow` that more was counted than
     kept. `dispatches` are those of the operation without an answer, `on_path` the ids of those
     whose call is on the leaf's path. `last_message` is the last message entry on the path,
-    `attempt_entry` the entry of the last attempt, `own_entry` a compaction's or navigation's entry.
+    `attempt_entry` the entry of the last attempt, `own_entry` a compaction's or navigation's entry,
+    `reruns` the dispatches of the operation that a person allowed to be started once more.
     """
 
     damage: Sequence[Json] = ()
@@ -55,6 +56,7 @@ class Evidence(NamedTuple):
     attempt_entry: Entry | None = None
     last_message: Entry | None = None
     own_entry: Entry | None = None
+    reruns: Sequence[Dispatch] = ()
 
 
 class Verdict(NamedTuple):
@@ -95,6 +97,9 @@ def plan(
     """What the executor is to do about a verdict; an empty list where there is nothing to do."""
     if verdict.name == CORRUPTED:
         return _corrupted_plan(operation, verdict, evidence)
+    if executor == "host" and evidence.reruns:
+        # whatever comes after is planned once they have ended: they may open the operation again
+        return [_again(dispatch, "rerun") for dispatch in evidence.reruns]
     if verdict.name == TERMINAL:
         if verdict.outcome is None:
             return []
@@ -190,6 +195,11 @@ def _host_step(dispatch: Dispatch, evidence: Evidence) -> Instruction:
         do = "probe"
     else:
         return close_dispatch(dispatch, evidence)
+    return _again(dispatch, do)
+
+
+def _again(dispatch: Dispatch, do: str) -> Instruction:
+    """Another try of a dispatch (rule 9)."""
     return {
         "do": do,
         "dispatch": dispatch.dispatch,

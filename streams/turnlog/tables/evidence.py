@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from turnlog.core.fold.operations import waiting_key
@@ -36,9 +37,10 @@ def reports_of(view: SessionView, executor: Executor) -> list[Report]:
     """A report on each operation that has something open, in the order they were accepted.
 
     Open is what the head row says: operations neither finished nor superseded, and those that are
-    but have a dispatch without an answer.
+    but have a dispatch without an answer; for a host, also those with a rerun that was allowed.
     """
-    return [report_on(view, operation, executor) for operation in open_operations(view)]
+    more = {row.operation for row in view.reruns()} if executor == "host" else ()
+    return [report_on(view, operation, executor) for operation in open_operations(view, more)]
 
 
 def report_on(view: SessionView, operation: Operation, executor: Executor) -> Report:
@@ -48,13 +50,13 @@ def report_on(view: SessionView, operation: Operation, executor: Executor) -> Re
     return Report(operation, verdict, evidence, plan(operation, verdict, evidence, executor))
 
 
-def open_operations(view: SessionView) -> list[Operation]:
+def open_operations(view: SessionView, more: Iterable[str] = ()) -> list[Operation]:
     """The operations to judge, each once, in the order in which they were accepted."""
     head = view.head
-    found = dict.fromkeys([*head.open_operations, *head.open_dispatches.values()])
+    found = dict.fromkeys([*head.open_operations, *head.open_dispatches.values(), *more])
     if "open_dispatches" in head.overflow:  # the head lists a part of them only
-        rows = view.rows("dispatches")
-        found.update(dict.fromkeys(row.operation for row in rows if row.status == "open"))
+        rows = view.reader.find("dispatches", view.session, "status", "open")
+        found.update(dict.fromkeys(row.operation for row in rows))
     known = (view.operation(id_) for id_ in found)
     return sorted((row for row in known if row is not None), key=lambda row: row.accepted)
 
@@ -63,7 +65,8 @@ def evidence_of(view: SessionView, operation: Operation) -> Evidence:
     """Gather the evidence on one operation, at the session's present leaf."""
     damage, overflow = view.damage(), "damage" in view.head.overflow
     ended = operation.outcome is not None or operation.superseded
-    if ended and not operation.open_dispatches:
+    reruns = tuple(row for row in view.reruns() if row.operation == operation.operation)
+    if ended and not operation.open_dispatches and not reruns:
         return Evidence(damage=damage, overflow=overflow)  # a long session has many of these
     dispatches = view.dispatches_of(operation.operation)
     path = _path_since(view, operation)
@@ -81,6 +84,7 @@ def evidence_of(view: SessionView, operation: Operation) -> Evidence:
         attempt_entry=_entry(view, attempt.assistant_entry if attempt is not None else None),
         last_message=next((row for row in reversed(path) if row.kind == "message"), None),
         own_entry=_own_entry(view, operation),
+        reruns=reruns,
     )
 
 

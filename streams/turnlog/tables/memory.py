@@ -67,6 +67,9 @@ class DictStore:
                     limit -= 1
                 yield rows[key]
 
+    def find(self, table: str, session: str, field: str, value: str) -> Iterator[Row]:
+        return (row for row in self.scan(table, session) if getattr(row, field) == value)
+
     def position(self, partition: int = 0) -> int:
         check_partition(partition)
         return self._position

@@ -88,6 +88,16 @@ class SqlView:
                 return
             after = key_of(codec.table, rows[-1])
 
+    def find(self, table: str, session: str, field: str, value: str) -> Iterator[Row]:
+        codec = CODECS[table]
+        keys = columns(codec.key_names[1:])
+        found = self._all(
+            f"SELECT {columns(codec.names[1:])} FROM {table}"
+            f" WHERE session = {_KEY} AND {field} = ? ORDER BY {keys}",
+            (session, value),
+        )
+        return (codec.decode(session, values) for values in found)
+
     def position(self, partition: int = 0) -> int:
         check_partition(partition)
         with self._lock, reading(self._path):

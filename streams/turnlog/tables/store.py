@@ -60,6 +60,11 @@ class View(Protocol):
         """Rows in key order, of one session or of all, behind a key; backwards with `reverse`."""
         ...
 
+    def find(self, table: str, session: str, field: str, value: str) -> Iterator[Row]:
+        """The rows of one session with a value in an indexed field, in key order: `dispatches` by
+        `operation` or `status`."""
+        ...
+
     def position(self, partition: int = 0) -> int:
         """The position up to which the tables are folded."""
         ...

@@ -33,6 +33,10 @@ class Reader(Protocol):
         """The rows of one session in key order."""
         ...
 
+    def find(self, table: str, session: str, field: str, value: str) -> Iterator[Any]:
+        """The rows of one session with a value in an indexed field."""
+        ...
+
     def record(self, position: int) -> Stored | None:
         """The record at a position of the log."""
         ...
@@ -188,7 +192,12 @@ class SessionView:
 
     def dispatches_of(self, operation: str) -> list[Dispatch]:
         """The dispatches of one operation."""
-        return [row for row in self.rows("dispatches") if row.operation == operation]
+        return list(self.reader.find("dispatches", self.session, "operation", operation))
+
+    def reruns(self) -> list[Dispatch]:
+        """The dispatches that a person allowed to be started once more."""
+        found = self.reader.find("dispatches", self.session, "status", "unknown")
+        return [row for row in found if row.rerun]
 
     def real(self, number: int) -> int:
         """The entry that one stands for: a void entry stands for its parent."""
