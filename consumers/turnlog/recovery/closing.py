@@ -17,6 +17,7 @@ from turnlog.core.recovery import Instruction
 from turnlog.core.rows import Dispatch
 from turnlog.owner.ambient import Ambient
 from turnlog.recovery.dry_run import Report
+from turnlog.tables.view import SessionView
 
 FRAME_BYTES = MAX_FRAME_BYTES - 100_000
 """Room is left for what a frame has around its events."""
@@ -24,9 +25,9 @@ EVENT_BYTES = 200
 """Of an event, besides its ids and data."""
 
 
-def closers(reports: Sequence[Report], leaf: str | None, ambient: Ambient) -> list[NewEvent]:
-    """What carries out the instructions of reports, in order, under a leaf."""
-    return list(_Closing(leaf, ambient).of(reports))
+def closers(reports: Sequence[Report], view: SessionView, ambient: Ambient) -> list[NewEvent]:
+    """What carries out the instructions of reports on a session, in order, under its leaf."""
+    return list(_Closing(view, ambient).of(reports))
 
 
 def in_frames(events: Iterable[NewEvent]) -> list[list[NewEvent]]:
@@ -45,8 +46,10 @@ def in_frames(events: Iterable[NewEvent]) -> list[list[NewEvent]]:
 
 
 class _Closing:
-    def __init__(self, leaf: str | None, ambient: Ambient) -> None:
-        self._leaf = leaf
+    def __init__(self, view: SessionView, ambient: Ambient) -> None:
+        leaf = view.head.leaf
+        self._leaf = view.entry(leaf).id if leaf else None
+        self._view = view
         self._ambient = ambient
         self._answered: set[str] = set()
 
@@ -55,14 +58,19 @@ class _Closing:
             rows = {row.dispatch: row for row in report.evidence.dispatches}
             for step in report.instructions:
                 row = rows.get(step.get("dispatch", ""))
-                if step["do"] == "answer" and step["result_entry"] not in self._answered:
+                if step["do"] == "answer" and not self._is_taken(step["result_entry"]):
                     yield self._result(step, row)
-                elif step["do"] == "settle":
+                elif step["do"] in ("answer", "settle") and row is not None:
                     yield self._settled(step, row)
                 elif step["do"] == "finish":
                     yield self._record("operation_finished", step, "outcome", "inferred")
                 elif step["do"] == "park":
                     yield self._record("operation_parked", step, "reason")
+
+    def _is_taken(self, entry: str) -> bool:
+        """Damaged sessions only: something else has that id, or two prompts list one call."""
+        known = self._view.reader.get(("ids", self._view.session, entry))
+        return known is not None or entry in self._answered
 
     def _result(self, step: Instruction, row: Dispatch | None) -> NewEvent:
         status = step["status"]
@@ -77,17 +85,17 @@ class _Closing:
             "content": [{"type": "text", "text": TELL[status]}],
         }
         self._leaf = step["result_entry"]
-        self._answered.add(step["result_entry"])  # two prompts of a damaged session may list a call
+        self._answered.add(step["result_entry"])
         return NewEvent("message", step["result_entry"], self._ambient.now(), data)
 
-    def _settled(self, step: Instruction, row: Dispatch | None) -> NewEvent:
+    def _settled(self, step: Instruction, row: Dispatch) -> NewEvent:
         data: dict[str, Any] = {
             "dispatch": step["dispatch"],
             "status": step["status"],
-            "try": row.tries[-1]["try"] if row is not None else None,
+            "try": row.tries[-1]["try"],
             "settled_by": "recovery",
             "by": None,
-            "note": "its host is gone, and the call is not on the path of the leaf",
+            "note": "its host is gone, and no result can be placed on the path of the leaf",
         }
         return NewEvent("dispatch_settled", self._ambient.ids(), self._ambient.now(), data)
 

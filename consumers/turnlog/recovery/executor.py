@@ -131,13 +131,11 @@ async def _close(log: EmbeddedLog, owner: Owner, policy: Policy) -> list[Done]:
     """Judge again at the claim, and write what is to be written."""
     await log.tables.wait(owner.position)
     view = SessionView(log.tables, owner.session)
-    head = view.head
-    reports = [follow_policy(report, policy) for report in dry_run(log.tables, [head])]
-    leaf = view.entry(head.leaf).id if head.leaf else None
+    reports = [follow_policy(report, policy) for report in dry_run(log.tables, [view.head])]
     ambient = owner.ambient
     released = NewEvent("session_released", ambient.ids(), ambient.now(), {"claim": owner.claim_id})
     ambient.reach(RECOVERY_READY)
-    for events in in_frames([*closers(reports, leaf, ambient), released]):
+    for events in in_frames([*closers(reports, view, ambient), released]):
         await owner.write(events)
     return [_done(report) for report in reports]
 

@@ -13,11 +13,9 @@ from turnlog.core.frames import decode
 from turnlog.core.ownership import Ownership, follow, sole_claim
 from turnlog.core.recovery import (
     CORRUPTED,
-    INDETERMINATE,
     TERMINAL,
     Instruction,
-    Verdict,
-    plan,
+    closing,
 )
 from turnlog.core.rows import Head, Operation
 from turnlog.log import Heartbeat
@@ -37,7 +35,7 @@ class Policy(NamedTuple):
     `claims_max` recoveries in a row without anything new from a host it parks. A session that was
     written to less than `after_s` seconds ago (by the log's times, which are labels) is left for a
     host; so is one whose host has given a sign of life within `dead_after_s`. With `insist` closing
-    takes in what is parked or corrupted, and what recoveries have failed at.
+    takes in what is parked, corrupted or waits for a person, and what recoveries have failed at.
     """
 
     mode: Literal["close", "park"] = "close"
@@ -91,12 +89,9 @@ def judge(
 def follow_policy(report: Report, policy: Policy) -> Report:
     """A report whose instructions are those of a policy."""
     operation, verdict = report.operation, report.verdict
-    insists = policy.insist and policy.mode == "close"
-    if insists and _needs_person(report):
-        # it is closed like any other: nothing is run, and what is not known is called unknown
-        anew = operation._replace(parked=None)
-        told = Verdict(INDETERMINATE, verdict.why) if verdict.name == CORRUPTED else verdict
-        return report._replace(instructions=plan(anew, told, report.evidence, "consumer"))
+    if policy.mode == "close" and policy.insist:
+        needs_person = verdict.name == CORRUPTED or not is_work(report)
+        return _closed(report) if needs_person else report
     if policy.mode == "close" or verdict.name == TERMINAL or not is_work(report):
         return report
     if not _is_open(operation):
@@ -162,8 +157,16 @@ def _why_left(
     return None
 
 
-def _needs_person(report: Report) -> bool:
-    return report.operation.parked is not None or report.verdict.name == CORRUPTED
+def _closed(report: Report) -> Report:
+    """Nothing is run: what is not known to have ended is called unknown."""
+    id_ = report.operation.operation
+    finish: Instruction = {
+        "do": "finish",
+        "operation": id_,
+        "outcome": "interrupted",
+        "inferred": True,
+    }
+    return report._replace(instructions=closing(report.operation, report.evidence, finish))
 
 
 def _is_open(operation: Operation) -> bool:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from tests.story import event, user
+from tests.story import Story, event, user
 from tests.unit.query.logs import stored
 from tests.unit.recovery.crashes import dispatched, off_path, world
-from turnlog.core.frames import Header, seal
+from turnlog.core.frames import Header, NewEvent, seal
 from turnlog.core.recovery import closing_entry
 from turnlog.recovery.closing import closers, in_frames
-from turnlog.recovery.dry_run import Report, dry_run
+from turnlog.recovery.dry_run import dry_run
+from turnlog.tables.view import SessionView
 
 
-def reports(story: object) -> list[Report]:
-    view = stored(story).tables  # type: ignore[arg-type]
-    return list(dry_run(view, view.scan("sessions")))
+def closed(story: Story, *, times: int = 1) -> list[NewEvent]:
+    tables = stored(story).tables
+    reports = list(dry_run(tables, tables.scan("sessions")))
+    return closers(reports * times, SessionView(tables, "s"), world())
 
 
 def test_results_hang_one_under_the_other() -> None:
-    first, second, finish = closers(reports(dispatched()), "a", world())
+    first, second, finish = closed(dispatched())
     assert (first.id, first.data["parent"]) == ("r", "a")
     assert (second.id, second.data["parent"]) == (closing_entry("a", 1), "r")
     assert (first.data["dispatch"], second.data["dispatch"]) == ("d", None)
@@ -26,13 +28,19 @@ def test_results_hang_one_under_the_other() -> None:
 
 
 def test_a_call_that_two_operations_list_is_answered_once() -> None:
-    told = reports(dispatched())
-    found = closers([*told, *told], None, world())
+    found = closed(dispatched(), times=2)
     assert [one.type for one in found].count("message") == 2
 
 
+def test_where_the_promised_id_is_taken_a_record_settles() -> None:
+    story = dispatched()
+    story.own(user("r", "a"))
+    found = closed(story)
+    assert [one.type for one in found] == ["dispatch_settled", "message", "operation_finished"]
+
+
 def test_what_is_off_the_path_is_settled_for_its_last_try() -> None:
-    settled, _ = closers(reports(off_path()), "v", world())
+    settled, _ = closed(off_path())
     assert settled.data["try"] == 1
     assert settled.data["settled_by"] == "recovery"
 
