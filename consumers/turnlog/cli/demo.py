@@ -25,8 +25,9 @@ from turnlog.ingest.samples import Sample, big_claude_file, write_samples
 from turnlog.log import EmbeddedLog
 from turnlog.query.sessions import heads, list_sessions, shortest
 from turnlog.query.show import entry_id, show_session
-from turnlog.recovery.dry_run import Report as Recovery
+from turnlog.recovery.dry_run import as_data as report_data
 from turnlog.recovery.dry_run import dry_run
+from turnlog.tables.evidence import Report as Recovery
 from turnlog.tables.store import View
 from turnlog.tables.view import SessionView
 
@@ -144,7 +145,7 @@ def as_data(shown: Shown) -> dict[str, Json]:
         "masked": dict(shown.masked),
         "session": show_session(shown.view),
         "older": show_session(shown.view, older),
-        "recovery": [recovery.as_data() for recovery in shown.recoveries],
+        "recovery": [report_data(recovery) for recovery in shown.recoveries],
         "costs": [
             {"session": row["session"], "title": row["title"], "usage": row["usage"]}
             for row in shown.sessions

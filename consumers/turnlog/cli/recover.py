@@ -14,11 +14,12 @@ from turnlog.core.errors import UsageError
 from turnlog.core.recovery import Executor, Instruction
 from turnlog.log import EmbeddedLog
 from turnlog.owner.ambient import Ambient
-from turnlog.query.sessions import find_session
-from turnlog.recovery.dry_run import Report, dry_run
-from turnlog.recovery.executor import Done, count, recover_all, with_open_work
+from turnlog.query.sessions import find_session, heads
+from turnlog.recovery.dry_run import as_data, dry_run
+from turnlog.recovery.executor import Done, count, has_open_work, recover_all
 from turnlog.recovery.liveness import look_around
 from turnlog.recovery.policies import Policy, judge
+from turnlog.tables.evidence import Report
 from turnlog.tables.view import SessionView
 
 VERDICT_STYLES = {"corrupted": "bold red", "indeterminate_tool": "yellow", "ready": "green"}
@@ -41,7 +42,7 @@ def show_recovery(
     with open_log(terminal) as log:
         reports = find_reports(log, sessions, policy=policy, executor=executor)
     if terminal.common.json:
-        terminal.document([report.as_data() for report in reports])
+        terminal.document([as_data(report) for report in reports])
         return
     for report in reports:
         print_report(terminal, report)
@@ -60,13 +61,14 @@ def find_reports(
     ambient = Ambient()
     alive = asyncio.run(look_around(log, ambient, dead_after_s=policy.dead_after_s))
     with log.tables.snapshot() as view:
-        chosen = [find_session(view, one) for one in sessions] or with_open_work(view)
-        heads = [SessionView(view, session).head for session in chosen]
+        named = [SessionView(view, find_session(view, one)).head for one in sessions]
+        chosen = named or heads(view)
         if executor == "host":
-            return list(dry_run(view, heads, executor=executor))
+            return list(dry_run(view, chosen, executor=executor))
         return [
             report
-            for head in heads
+            for head in chosen
+            if has_open_work(head)
             for report in judge(view, head, policy, alive=alive, ambient=ambient).reports
         ]
 

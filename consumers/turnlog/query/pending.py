@@ -31,8 +31,8 @@ def pending(
     for head in heads:
         calls = [
             row
-            for row in view.scan("dispatches", head.session)
-            if row.status in ("open", "unknown")
+            for status in ("open", "unknown")
+            for row in view.find("dispatches", head.session, "status", status)
         ]
         if calls or head.open_operations:
             yield from _Session(view, head, now, held=is_held(head)).rows(calls)

@@ -16,7 +16,7 @@ from turnlog.core.frames import MAX_EVENTS, MAX_FRAME_BYTES, NewEvent
 from turnlog.core.recovery import Instruction
 from turnlog.core.rows import Dispatch
 from turnlog.owner.ambient import Ambient
-from turnlog.recovery.dry_run import Report
+from turnlog.tables.evidence import Report
 from turnlog.tables.view import SessionView
 
 FRAME_BYTES = MAX_FRAME_BYTES - 100_000

@@ -1,39 +1,14 @@
-"""What recovery would do, without doing it: one report for each operation that is open.
-
-Open is what the head rows say: operations neither finished nor superseded, and those that are but
-have a dispatch without an answer.
-"""
+"""What recovery would do, without doing it: one report for each operation that is open."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
-from turnlog.core.recovery import Evidence, Executor, Instruction, Verdict, plan, recover
-from turnlog.core.rows import Dispatch, Head, Operation
-from turnlog.tables.evidence import evidence_of
+from turnlog.core.recovery import Executor
+from turnlog.core.rows import Dispatch, Head
+from turnlog.tables.evidence import Report, reports_of
 from turnlog.tables.view import Reader, SessionView
-
-
-class Report(NamedTuple):
-    """The verdict on one operation, and what the executor would do about it."""
-
-    operation: Operation
-    verdict: Verdict
-    evidence: Evidence
-    instructions: list[Instruction]
-
-    def as_data(self) -> dict[str, Any]:
-        """As `turnlog recover --json` gives it."""
-        return {
-            "session": self.operation.session,
-            "operation": self.operation.operation,
-            "kind": self.operation.kind,
-            "verdict": self.verdict.name,
-            "why": self.verdict.why,
-            "dispatches": [_open_dispatch(row) for row in self.evidence.dispatches],
-            "instructions": self.instructions,
-        }
 
 
 def dry_run(
@@ -41,26 +16,20 @@ def dry_run(
 ) -> Iterator[Report]:
     """The reports on everything that the sessions of some head rows have open."""
     for head in heads:
-        for id_ in _open_in(reader, head):
-            view = SessionView(reader, head.session)
-            operation = view.operation(id_)
-            if operation is None:  # pragma: no cover - the head names those that are there
-                continue
-            evidence = evidence_of(view, operation)
-            verdict = recover(operation, evidence)
-            yield Report(operation, verdict, evidence, plan(operation, verdict, evidence, executor))
+        yield from reports_of(SessionView(reader, head.session), executor)
 
 
-def _open_in(reader: Reader, head: Head) -> list[str]:
-    """The operations to judge, each once, in the order in which they were accepted."""
-    found = dict.fromkeys([*head.open_operations, *head.open_dispatches.values()])
-    if "open_dispatches" in head.overflow:  # the head lists a part of them only
-        rows = reader.scan("dispatches", head.session)
-        found.update(dict.fromkeys(row.operation for row in rows if row.status == "open"))
-    if not found:
-        return []
-    rows = (reader.get(("operations", head.session, id_)) for id_ in found)
-    return [row.operation for row in sorted(rows, key=lambda row: row.accepted)]
+def as_data(report: Report) -> dict[str, Any]:
+    """A report as `turnlog recover --dry-run --json` gives it."""
+    return {
+        "session": report.operation.session,
+        "operation": report.operation.operation,
+        "kind": report.operation.kind,
+        "verdict": report.verdict.name,
+        "why": report.verdict.why,
+        "dispatches": [_open_dispatch(row) for row in report.evidence.dispatches],
+        "instructions": report.instructions,
+    }
 
 
 def _open_dispatch(row: Dispatch) -> dict[str, Any]:

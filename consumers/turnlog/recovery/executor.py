@@ -20,9 +20,10 @@ from turnlog.owner.ambient import Ambient
 from turnlog.owner.owner import Owner, claim
 from turnlog.owner.places import RECOVERY_READY
 from turnlog.recovery.closing import closers, in_frames
-from turnlog.recovery.dry_run import Report, dry_run
+from turnlog.recovery.dry_run import as_data, dry_run
 from turnlog.recovery.liveness import look_around
 from turnlog.recovery.policies import DEFAULT, Policy, follow_policy, is_work, judge, leave
+from turnlog.tables.evidence import Report
 from turnlog.tables.store import View
 from turnlog.tables.view import SessionView
 
@@ -142,7 +143,7 @@ async def _close(log: EmbeddedLog, owner: Owner, policy: Policy) -> list[Done]:
 
 def _done(report: Report) -> Done:
     did, why = _did(report)
-    data = report.as_data()
+    data = as_data(report)
     return Done(
         session=data["session"],
         operation=data["operation"],

@@ -17,12 +17,13 @@ from turnlog.core.recovery import (
     Instruction,
     closing,
 )
-from turnlog.core.rows import Head, Operation
+from turnlog.core.rows import Head
 from turnlog.log import Heartbeat
 from turnlog.owner.ambient import Ambient
 from turnlog.owner.heartbeat import DEAD_AFTER_S
-from turnlog.recovery.dry_run import Report, dry_run
+from turnlog.recovery.dry_run import dry_run
 from turnlog.recovery.liveness import holder_of
+from turnlog.tables.evidence import Report
 from turnlog.tables.store import View
 
 CLAIMS_MAX = 3
@@ -94,7 +95,7 @@ def follow_policy(report: Report, policy: Policy) -> Report:
         return _closed(report) if needs_person else report
     if policy.mode == "close" or verdict.name == TERMINAL or not is_work(report):
         return report
-    if not _is_open(operation):
+    if not report.is_open:
         return leave(report, "it has ended, so it cannot be parked: closing answers its calls")
     if verdict.name == CORRUPTED:
         return report  # parked by its plan
@@ -167,7 +168,3 @@ def _closed(report: Report) -> Report:
         "inferred": True,
     }
     return report._replace(instructions=closing(report.operation, report.evidence, finish))
-
-
-def _is_open(operation: Operation) -> bool:
-    return operation.outcome is None and not operation.superseded
