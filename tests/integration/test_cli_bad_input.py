@@ -15,9 +15,19 @@ READING = [
     ["events", "s"],
     ["fsck"],
     ["recover", "--dry-run"],
+    ["recover"],
+    ["pending"],
+    ["settle", "d", "--as", "ok"],
+    ["rerun", "d"],
+    ["input", "s", "text"],
+    ["abort", "s"],
     ["verify"],
     ["rebuild"],
     ["dump"],
+]
+OF_SESSIONS = [
+    *(["show"], ["events"], ["fsck"], ["recover", "--dry-run"], ["dump"]),
+    *(["recover"], ["pending"], ["abort"]),
 ]
 
 
@@ -74,13 +84,14 @@ def test_a_url_that_cannot_be_used(
 @pytest.mark.parametrize("what", ["\xff", "nope", "", "s' OR 1=1 --", "%", "\x00", "😀"])
 def test_a_session_that_is_not_there(turnlog: Caller, what: str) -> None:
     turnlog.write(Story("s1").begin())
-    for command in (["show"], ["events"], ["fsck"], ["recover", "--dry-run"], ["dump"]):
+    for command in OF_SESSIONS:
         assert "session" in turnlog.bad(1, *command, what)
+    assert "session" in turnlog.bad(1, "input", what, "text")
 
 
 def test_an_ambiguous_beginning(turnlog: Caller) -> None:
     turnlog.write(Story("s1").begin(), Story("s2").begin())
-    for command in (["show"], ["events"], ["fsck"], ["recover", "--dry-run"], ["dump"]):
+    for command in OF_SESSIONS:
         assert "'s' begins 2 session ids: s1, s2; give more of it" in turnlog.bad(1, *command, "s")
 
 
@@ -91,11 +102,6 @@ def test_an_entry_that_is_not_there(turnlog: Caller) -> None:
     assert "has no entry 'nope'" in turnlog.bad(1, "show", "s", "--at", "nope")
     assert "'ab' begins 2 entry ids" in turnlog.bad(1, "show", "s", "--at", "ab")
     assert "has no entry ''" in turnlog.bad(1, "show", "s", "--at", "")
-
-
-def test_recovery_only_shows(turnlog: Caller) -> None:
-    turnlog.write(Story("s").begin())
-    assert "give --dry-run" in turnlog.bad(2, "recover")
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ def _print_row(terminal: Terminal, row: Json) -> None:
     )
     terminal.fit("  ", (brief(row["why"], 300), "dim"))
     if row["dispatch"] is not None:
-        given = compact(row["args"], terminal.width)
+        given = brief(compact(row["args"], terminal.width), terminal.width)
         tries = f"  {row['tries']} tries" if row["tries"] > 1 else ""
         key = f"  key {brief(row['idempotency_key'], 80)}" if row["idempotency_key"] else ""
         terminal.fit(f"  with {given or 'no arguments'}", (tries + key, "dim"))
