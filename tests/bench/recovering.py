@@ -13,7 +13,7 @@ import orjson
 
 import turnlog.log
 from tests.bench.figures import Figure, report
-from tests.story import Story, accepted, assistant, attempted, t1, text, user
+from tests.story import Story, accepted, assistant, attempted, t1, user
 from turnlog.core.frames import Record
 
 SESSIONS = 1_000
@@ -39,7 +39,7 @@ def crashed(session: str) -> list[Record]:
 
 def idle(session: str) -> list[Record]:
     story = Story(session).begin()
-    story.own(user(f"{session}-u", None, content=text("hello")))
+    story.own(user(f"{session}-u", None))
     return story.records
 
 
