@@ -7,7 +7,15 @@ async with turnlog.log.open("sqlite:sessions.db", clock=system_clock) as log:
 
 from turnlog.host.attempt import Attempt, Said
 from turnlog.host.calls import ModelCall, Result
-from turnlog.host.errors import Aborted, Failed, OperationOpen, OutcomeUnknown
+from turnlog.host.compaction import Compaction
+from turnlog.host.errors import (
+    Aborted,
+    CompactionFailed,
+    ContextOverflow,
+    Failed,
+    OperationOpen,
+    OutcomeUnknown,
+)
 from turnlog.host.loop import Model, Reply, run_turn
 from turnlog.host.opening import open_session
 from turnlog.host.policy import Policy
@@ -19,6 +27,9 @@ __all__ = [
     "Aborted",
     "Ask",
     "Attempt",
+    "Compaction",
+    "CompactionFailed",
+    "ContextOverflow",
     "Denied",
     "Failed",
     "Happened",

@@ -10,6 +10,9 @@ from typing import Any, NamedTuple
 
 from turnlog.core.errors import SchemaError, TurnlogError
 from turnlog.core.recovery import Instruction
+from turnlog.host.compaction import Compaction
+from turnlog.host.errors import ContextOverflow, told
+from turnlog.host.room import Room
 from turnlog.host.session import Session
 from turnlog.host.turn import Turn
 
@@ -40,16 +43,20 @@ async def run_turn(
     name: str = "model",
     attempts: int = ATTEMPTS,
     steps: int = STEPS,
+    compaction: Compaction | None = None,
 ) -> str:
     """Run a turn to its end, and give its outcome, or `parked`.
 
     Without a message it goes on with the turn that is open, and where none is, with the oldest
-    queued input. A model that keeps failing ends the turn as failed. Raises what `Session.turn` and
+    queued input. A model that keeps failing ends the turn as failed. With `compaction` room is made
+    before a request that needs it; a model that raises ContextOverflow is asked once more, if the
+    surface has changed by then. Raises what `Session.turn` and
     `Session.resume` raise, Fenced, and LogError, after which the turn is still open.
     """
     is_open = message is None and bool(session.reports())
     async with session.resume() if is_open else session.turn(message) as turn:
-        await _run(session, model, turn, _Bounds(name, attempts, steps))
+        room = Room(session, compaction)
+        await _run(session, model, turn, room, _Bounds(name, attempts, steps))
     return turn.outcome or "parked"
 
 
@@ -59,7 +66,7 @@ class _Bounds(NamedTuple):
     steps: int
 
 
-async def _run(session: Session, model: Model, turn: Turn, bounds: _Bounds) -> None:
+async def _run(session: Session, model: Model, turn: Turn, room: Room, bounds: _Bounds) -> None:
     asked = failed = 0
     while not turn.has_ended:
         plan = turn.plan()
@@ -70,7 +77,12 @@ async def _run(session: Session, model: Model, turn: Turn, bounds: _Bounds) -> N
                 await turn.finish("blocked", {"message": f"{asked} requests made no end of it"})
                 return
             asked += 1
-            error = await _ask(session, model, turn, bounds.name)
+            await room.make()
+            try:
+                error = await room.within(lambda: _ask(session, model, turn, bounds.name))
+            except ContextOverflow as overflow:
+                await turn.finish("failed", told(overflow))
+                return
             failed = 0 if error is None else failed + 1
             if failed >= bounds.attempts:
                 await turn.finish("failed", {"message": f"the model failed: {error}"})
@@ -92,10 +104,10 @@ async def _ask(session: Session, model: Model, turn: Turn, name: str) -> str | N
     async with turn.attempt(name) as attempt:
         try:
             reply = await model(session.context())
-        except TurnlogError:
+        except (TurnlogError, ContextOverflow):
             raise
         except Exception as error:
-            return f"{type(error).__name__}: {error}"
+            return ": ".join(told(error).values())
         try:
             await attempt.finish(reply.message, usage=reply.usage)
         except SchemaError as error:

@@ -7,7 +7,7 @@ from typing import Any
 
 from turnlog.core.errors import LogError, TurnlogError
 from turnlog.host import resuming
-from turnlog.host.errors import Aborted
+from turnlog.host.errors import Aborted, told
 from turnlog.host.link import Link
 from turnlog.host.turn import Turn
 
@@ -67,7 +67,7 @@ class TurnScope:
             if error is None:
                 await turn.finish(turn.inferred_outcome())
             elif isinstance(error, Exception) and not isinstance(error, LogError):
-                await turn.finish("failed", {"type": type(error).__name__, "message": str(error)})
+                await turn.finish("failed", told(error))
         except TurnlogError as failure:
             if error is not None and not stopped:
                 raise failure from error

@@ -7,10 +7,13 @@ from typing import Any, Literal
 from turnlog.core.errors import UsageError
 from turnlog.core.frames import canonical
 from turnlog.core.rows import Head, Input
-from turnlog.host import forks, messages, resuming
+from turnlog.host import compaction, forks, messages, resuming
+from turnlog.host.compaction import KEEP, PRESSURE, Compaction, Summarise
 from turnlog.host.content import content_of
+from turnlog.host.cuts import Meter, characters
 from turnlog.host.errors import OperationOpen
 from turnlog.host.link import Link
+from turnlog.host.prune import HEAD, TAIL, THRESHOLD, Trim, prune
 from turnlog.host.scope import TurnScope
 from turnlog.host.turn import Turn
 from turnlog.tables.evidence import Report, reports_of
@@ -217,6 +220,64 @@ class Session:
         }
         await self.link.write_now([self.link.event("approval_decided", data)])
         self.link.tell()
+
+    # ---- when the context grows too long (docs/compaction.md)
+
+    async def compact_if_needed(
+        self,
+        summarise: Summarise,
+        *,
+        limit: int,
+        reason: Literal["pressure", "overflow"] = "pressure",
+        meter: Meter = characters,
+        pressure: float = PRESSURE,
+        keep: float = KEEP,
+    ) -> str | None:
+        """Summarise where the context, as `meter` counts tokens, has grown to the share `pressure`
+        of `limit`; for `overflow`, which a model has told, without counting. Gives the compaction's
+        entry id, or None where nothing was needed or nothing can be cut.
+
+        Raises CompactionFailed where no summary came that may stand, and OperationOpen, but for
+        `pressure`, while a compaction is under way.
+        """
+        how = Compaction(summarise, limit, meter, pressure, keep)
+        return await compaction.compact_if_needed(self.link, how, reason)
+
+    async def compact_now(
+        self,
+        summarise: Summarise,
+        *,
+        limit: int | None = None,
+        meter: Meter = characters,
+        keep: float = KEEP,
+    ) -> str | None:
+        """Summarise however much room there is; None where nothing can be cut safely. What is kept
+        is the share `keep` of the limit, or of the context where that is less."""
+        how = Compaction(summarise, limit, meter, keep=keep)
+        return await compaction.compact_now(self.link, how, "manual")
+
+    async def compact(
+        self, first: str, last: str, summarise: Summarise, *, meter: Meter = characters
+    ) -> str:
+        """Summarise a span of the surface, ends included; the ids are `entry` of the context's
+        messages. Raises EntryNotFound, UsageError for a span that would part a call from its result
+        or holds the newest message of a user, and what `compact_now` raises."""
+        how = Compaction(summarise, None, meter)
+        return await compaction.compact(self.link, first, last, how)
+
+    async def prune(
+        self,
+        *,
+        threshold: int = THRESHOLD,
+        head: int = HEAD,
+        tail: int = TAIL,
+        keep: int = 0,
+        meter: Meter = characters,
+    ) -> list[str]:
+        """Trim each tool result of the surface that is longer than `threshold` to its head and
+        tail, in characters; the newest `keep` results stay whole. Gives the ids of the prunes; a
+        second pass does nothing."""
+        return await prune(self.link, Trim(threshold, head, tail, keep), meter)
 
     # ---- turns
 
