@@ -20,31 +20,26 @@ MAX_WAITING_BYTES = 4_000_000
 
 
 class Unit:
-    """Events that belong in one frame, and the future of who waits until they are saved."""
+    """Events that belong in one frame, and who waits until they are saved."""
 
-    __slots__ = ("events", "future", "size")
+    __slots__ = ("events", "size", "waiting", "withdraws")
 
-    def __init__(self, events: Sequence[NewEvent], size: int) -> None:
+    def __init__(self, events: Sequence[NewEvent], size: int, *, withdraws: bool) -> None:
         self.events = events
         self.size = size
-        self.future: asyncio.Future[int] | None = None
-
-    def saved(self) -> asyncio.Future[int]:
-        """Gets the position of the frame, or the error that this attempt to write it ended with."""
-        if self.future is None:
-            self.future = asyncio.get_running_loop().create_future()
-            self.future.add_done_callback(_look_at)
-        return self.future
+        self.withdraws = withdraws
+        self.waiting: list[asyncio.Future[int]] = []
 
     def end(self, outcome: int | BaseException) -> None:
-        """Tell who waits."""
-        future, self.future = self.future, None
-        if future is None or future.done():
-            return
-        if isinstance(outcome, BaseException):
-            future.set_exception(outcome)
-        else:
-            future.set_result(outcome)
+        """Tell who waits the position of the frame, or how this attempt to write it failed."""
+        waiting, self.waiting = self.waiting, []
+        for future in waiting:
+            if future.done():
+                continue
+            if isinstance(outcome, BaseException):
+                future.set_exception(outcome)
+            else:
+                future.set_result(outcome)
 
 
 class Batch:
@@ -75,59 +70,53 @@ class Batch:
 
         Raises SchemaError and TooLarge, and has taken nothing then.
         """
-        self._put(events)
+        self._put(events, withdraws=False)
         if self._size > MAX_WAITING_BYTES:
-            await self.flush()
+            await self.send()
         elif self._timer is None and not self._failed:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(self._window_s, self._fire)
 
-    async def flush(self, events: Sequence[NewEvent] = (), *, withdraw: bool = False) -> int:
-        """Write everything that waits, and these events, and return once it is saved.
+    def send(
+        self, events: Sequence[NewEvent] = (), *, withdraw: bool = False
+    ) -> asyncio.Future[int]:
+        """Write everything that waits, and these events, now.
 
-        Gives the position of the last frame. What could not be written waits on; with `withdraw`
-        these events are taken back instead, unless the error is AppendUnknown: their frame may have
-        arrived. A call that is cancelled leaves the write under way. Raises what `Owner.write`
-        raises.
+        The future gets the position of the last frame once it is saved, or what `Owner.write`
+        raises; to give up waiting stops nothing. What could not be written waits on; with
+        `withdraw` these events are taken back instead, unless the error is AppendUnknown: their
+        frame may have arrived. Raises SchemaError and TooLarge, and has taken nothing then.
         """
+        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         if events:
-            self._put(events)
+            self._put(events, withdraws=withdraw)
         if not self._units:
-            return 0
-        unit = self._units[-1]
+            future.set_result(0)
+            return future
+        future.add_done_callback(_look_at)
+        self._units[-1].waiting.append(future)
         self._stop_timer()
         self._drain_now()
-        try:
-            return await asyncio.shield(unit.saved())
-        except AppendUnknown:
-            raise
-        except TurnlogError:
-            if withdraw:
-                self._withdraw(unit)
-            raise
+        return future
 
-    def drop(self) -> list[NewEvent]:
-        """Forget what waits, and give it back."""
-        events = self.waiting
-        self._units, self._size, self._in_doubt = [], 0, 0
+    def drop(self, error: Fenced) -> None:
+        """The session is lost: forget what waits, and tell who waits for it."""
+        units, self._units = self._units, []
+        self._size = self._in_doubt = 0
         self.version += 1
         self._stop_timer()
-        return events
+        for unit in units:
+            unit.end(error)
 
-    def _put(self, events: Sequence[NewEvent]) -> None:
+    def _put(self, events: Sequence[NewEvent], *, withdraws: bool) -> None:
         """Checked here, so that no event can spoil the frame of others."""
         owner = self._owner
         header = Header(owner.session, owner.claim_id, owner.epoch, 1, owner.host)
-        unit = Unit(events, len(seal(header, events).record.body))
+        size = len(seal(header, events).record.body)
+        unit = Unit(events, size, withdraws=withdraws)
         self._units.append(unit)
-        self._size += unit.size
+        self._size += size
         self.version += 1
-
-    def _withdraw(self, unit: Unit) -> None:
-        if unit in self._units:
-            self._units.remove(unit)
-            self._size -= unit.size
-            self.version += 1
 
     def _drain_now(self) -> asyncio.Task[None]:
         if self._task is None or self._task.done():
@@ -163,13 +152,21 @@ class Batch:
 
     def _end_all(self, error: BaseException) -> None:
         """Tell everybody who waits; only the units of the frame in doubt may be in the log."""
-        if isinstance(error, Fenced):
-            error = Fenced(str(error), self.waiting)
         behind = error
-        if isinstance(error, AppendUnknown):
+        if isinstance(error, Fenced):
+            behind = error = Fenced(str(error), self.waiting)
+        elif isinstance(error, AppendUnknown):
             behind = AppendRefused(f"an earlier frame is in doubt: {error}", retriable=True)
-        for index, unit in enumerate(tuple(self._units)):
-            unit.end(error if index < self._in_doubt else behind)
+        doubtful, rest = self._units[: self._in_doubt], self._units[self._in_doubt :]
+        self._units = doubtful + [unit for unit in rest if not unit.withdraws]
+        self._size = sum(unit.size for unit in self._units)
+        self.version += 1
+        for unit in doubtful:
+            unit.end(error)
+        for unit in rest:
+            unit.end(behind)
+        if isinstance(error, Fenced):  # last, since it drops what is here
+            self._on_error(error)
 
     def _next_frame(self) -> int:
         """How many units go into the next frame: at least one."""
@@ -191,7 +188,7 @@ class Batch:
 
     def _tell(self, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()
-        if isinstance(error, TurnlogError):
+        if isinstance(error, TurnlogError) and not isinstance(error, Fenced):
             self._on_error(error)
 
 

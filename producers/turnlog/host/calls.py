@@ -16,7 +16,7 @@ from turnlog.core.recovery import closing_entry, idempotency_key
 from turnlog.core.rows import Approval, Dispatch
 from turnlog.core.shapes import is_object
 from turnlog.host.content import Content, content_of
-from turnlog.host.effects import Outcome, run_effect, tell
+from turnlog.host.effects import STOPPED, Outcome, finished, run_tool, stopped, tell
 from turnlog.host.evidence import testify
 from turnlog.host.tools import Ask, Denied, Happened, Never, Tool, ToolCall
 from turnlog.owner import places
@@ -178,77 +178,83 @@ def _next(turn: Turn, row: Dispatch, result_entry: str) -> dict[str, Json]:
 
 async def _start(turn: Turn, tool: Tool, start: Start1) -> Result:
     """T1, the effect if it may start, T2."""
-    link = turn.link
-    turn.busy.add(start.data["dispatch"])
+    link, id_ = turn.link, start.data["dispatch"]
+    turn.busy.add(id_)
     try:
-        first = link.behind(_dispatch(turn, start.data))
+        link.check()
+        link.ambient.reach(places.T1_READY)
+        began = link.ambient.uptime()
+        sent = link.batch.send([link.event("tool_dispatched", start.data)], withdraw=True)
         try:
-            verdict = await asyncio.shield(first)
+            verdict = await _verdict(turn, id_, await sent, began)
         except asyncio.CancelledError:
-            link.behind(_give_up(turn, first, start.data))
+            link.behind(_give_up(turn, sent, start.data))
             raise
         if verdict != "start":
             return await _answer(turn, start.data, Outcome(verdict, tell(None)))
-        return await _finish(turn, tool, start)
+        link.ambient.reach(places.T1_CHECKED)
+        outcome = await _effect(turn, tool, start)
+        link.ambient.reach(places.EFFECT_DONE)
+        return await _answer(turn, start.data, outcome)
     finally:
-        turn.busy.discard(start.data["dispatch"])
+        turn.busy.discard(id_)
 
 
-async def _dispatch(turn: Turn, data: dict[str, Json]) -> Start:
-    """Write T1 and apply the T1 rule."""
-    link, owner = turn.link, turn.link.owner
-    owner.ambient.reach(places.T1_READY)
-    began = owner.ambient.uptime()
-    event = link.event("tool_dispatched", data)
-    position = await link.write_now([event], withdraw=True)
-    owner.ambient.reach(places.T1_SENT)
-    verdict = await owner.check_start(data["dispatch"], position, began)
-    if owner.is_lost:
-        link.lose(owner.loss())
+async def _verdict(turn: Turn, dispatch: str, position: int, began: float) -> Start:
+    """The T1 rule, once T1 is acknowledged at a position."""
+    link = turn.link
+    link.ambient.reach(places.T1_SENT)
+    verdict = await link.owner.check_start(dispatch, position, began)
+    if link.owner.is_lost:
+        link.lose(link.owner.loss())
     return verdict
 
 
-async def _give_up(turn: Turn, first: asyncio.Task[Start], data: dict[str, Json]) -> None:
+async def _give_up(turn: Turn, sent: asyncio.Future[int], data: dict[str, Json]) -> None:
     """The caller was cancelled while T1 was under way: nothing will run, and the log says so."""
     try:
-        verdict = await first
+        verdict = await _verdict(turn, data["dispatch"], await sent, turn.link.ambient.uptime())
         status = "unknown" if verdict == "unknown" else "not_started"
         await _answer(turn, data, Outcome(status, tell(WITHDRAWN)))
     except TurnlogError as error:
         turn.link.settings.on_error(error)
 
 
-async def _finish(turn: Turn, tool: Tool, start: Start1) -> Result:
-    link = turn.link
-    link.ambient.reach(places.T1_CHECKED)
-    work = link.behind(run_effect(tool, _call_of(turn, start.data, start.args)))
+async def _effect(turn: Turn, tool: Tool, start: Start1) -> Outcome:
+    """Run the tool in a task of its own, so that it can be stopped without this one."""
+    call = _call_of(turn, start.data, start.args)
+    work = asyncio.get_running_loop().create_task(run_tool(tool, call))
     try:
-        outcome = await asyncio.shield(work)
+        return await finished(tool, work)
     except asyncio.CancelledError:
-        work.cancel()
-        link.behind(_after_cancel(turn, work, start.data))
+        turn.link.behind(_after_cancel(turn, work, tool, start.data))
         raise
-    link.ambient.reach(places.EFFECT_DONE)
-    return await asyncio.shield(link.behind(_answer(turn, start.data, outcome)))
 
 
-async def _after_cancel(turn: Turn, work: asyncio.Task[Outcome], data: dict[str, Json]) -> None:
+async def _after_cancel(
+    turn: Turn, work: asyncio.Task[Content], tool: Tool, data: dict[str, Json]
+) -> None:
     """Settle a call whose caller was cancelled: by its outcome, where it still came to one."""
-    await asyncio.wait([work])
-    never_ran = Outcome("not_started", tell(WITHDRAWN))
     try:
-        await _answer(turn, data, never_ran if work.cancelled() else work.result())
+        await _answer(turn, data, await stopped(tool, work, STOPPED))
     except TurnlogError as error:
         turn.link.settings.on_error(error)
 
 
 async def _answer(turn: Turn, data: dict[str, Json], outcome: Outcome) -> Result:
-    """Write T2. What cannot be written as it is is told in words; nothing leaves a call open."""
+    """Write T2, whoever gives up waiting for it."""
+    if outcome.content.blobs:  # more than one write: none of them may be left out
+        return await asyncio.shield(turn.link.behind(_write_answer(turn, data, outcome)))
+    return await _write_answer(turn, data, outcome)
+
+
+async def _write_answer(turn: Turn, data: dict[str, Json], outcome: Outcome) -> Result:
+    """What cannot be written as it is is told in words; nothing leaves a call open."""
     link = turn.link
     status, parts = outcome.status, outcome.content.parts
     event: NewEvent | None = None
     try:
-        parts = await link.blobs(outcome.content)
+        await link.blobs(outcome.content)
         event = _result_event(turn, data, status, parts)
         try:
             await link.write_now([event], leaf=event.id)
@@ -258,7 +264,7 @@ async def _answer(turn: Turn, data: dict[str, Json], outcome: Outcome) -> Result
             await link.write_now([event], leaf=event.id)
     except Fenced as error:
         if event is None or event not in error.unsaved:
-            event = event or _result_event(turn, data, status, outcome.content.parts)
+            event = event or _result_event(turn, data, status, parts)
             await testify(link, [event])
         raise
     link.ambient.reach(places.T2_SAVED)

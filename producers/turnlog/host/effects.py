@@ -1,4 +1,8 @@
-"""Running a tool's own code: whatever it returns or raises becomes an outcome."""
+"""Running a tool's own code: whatever it returns or raises becomes an outcome.
+
+A time limit, a broken connection and a run that was stopped leave the outcome unknown, unless the
+tool only reads.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ from turnlog.host.content import Content, content_of
 from turnlog.host.errors import Failed, OutcomeUnknown
 from turnlog.host.tools import Tool, ToolCall
 
+STOPPED = "It was stopped while it ran."
 GRACE_S = 2.0
 """How long a tool that is stopped may take to end, and perhaps still say what it did."""
 
@@ -26,37 +31,34 @@ def tell(text: str | None) -> Content:
     return Content([], []) if text is None else content_of(text)
 
 
-async def run_effect(tool: Tool, call: ToolCall) -> Outcome:
-    """Run a tool. Raises nothing of its own: cancelled, it stops the tool and says what is known.
-
-    A time limit, a broken connection and a cancelled run leave the outcome unknown, unless the tool
-    only reads.
-    """
-    work = asyncio.get_running_loop().create_task(_run(tool, call))
-    stopped = None
-    try:
-        done, _ = await asyncio.wait([work], timeout=tool.timeout_s)
-        if not done:
-            stopped = f"It was stopped after its time limit of {tool.timeout_s:g} s."
-    except asyncio.CancelledError:
-        stopped = "It was stopped while it ran."
-    if stopped is not None and not work.done():
-        work.cancel()
-        await asyncio.wait([work], timeout=GRACE_S)
-    return _outcome(tool, work, stopped or "It was stopped while it ran.")
-
-
-async def _run(tool: Tool, call: ToolCall) -> Content:
+async def run_tool(tool: Tool, call: ToolCall) -> Content:
+    """Run a tool's own code; its result as content. Raises whatever the tool raises."""
     try:
         return content_of(await tool.run(call))
     except SystemExit as error:  # it would stop the whole host
         raise RuntimeError(f"the tool wanted to exit: {error}") from error
 
 
-def _outcome(tool: Tool, work: asyncio.Task[Content], stopped: str) -> Outcome:
+async def finished(tool: Tool, work: asyncio.Task[Content]) -> Outcome:
+    """How a tool's run ends, within its time limit. Cancelled, it leaves the run alone."""
+    done, _ = await asyncio.wait([work], timeout=tool.timeout_s)
+    if done:
+        return _outcome(tool, work, STOPPED)
+    return await stopped(tool, work, f"It was stopped after its limit of {tool.timeout_s:g} s.")
+
+
+async def stopped(tool: Tool, work: asyncio.Task[Content], why: str) -> Outcome:
+    """Stop a run; it may still come to an end that says what it did."""
+    if not work.done():
+        work.cancel()
+        await asyncio.wait([work], timeout=GRACE_S)
+    return _outcome(tool, work, why)
+
+
+def _outcome(tool: Tool, work: asyncio.Task[Content], why: str) -> Outcome:
     interrupted = "error" if tool.effect == "read_only" else "unknown"
     if not work.done() or work.cancelled():
-        return Outcome(interrupted, tell(stopped))
+        return Outcome(interrupted, tell(why))
     error = work.exception()
     if error is None:
         return Outcome("ok", work.result())

@@ -105,23 +105,17 @@ class Link:
         except SchemaError:  # nothing of it was taken
             self.leaf = before
             raise
-        except Fenced as error:
-            self.lose(error)
-            raise
 
     async def write_now(
         self, events: Sequence[NewEvent], *, leaf: str | None = None, withdraw: bool = False
     ) -> int:
         """Write events that belong in one frame; gives its position once it is saved. `leaf` is the
-        last entry, `withdraw` as `Batch.flush` says."""
+        last entry, `withdraw` as `Batch.send` says. Cancelled, it is written all the same."""
         self.check()
         before, self.leaf = self.leaf, leaf or self.leaf
         try:
-            return await self.batch.flush(events, withdraw=withdraw)
-        except Fenced as error:
-            self.lose(error)
-            raise
-        except AppendUnknown:
+            return await self.batch.send(events, withdraw=withdraw)
+        except (AppendUnknown, Fenced):
             raise
         except TurnlogError as error:
             if withdraw or isinstance(error, SchemaError):
@@ -189,7 +183,7 @@ class Link:
             return
         unsaved = [*error.unsaved] or self.batch.waiting
         self._lost = Fenced(str(error), unsaved)
-        self.batch.drop()
+        self.batch.drop(self._lost)
         self.behind(testify(self, unsaved))
         if self.turn is not None:
             self.turn.lose()

@@ -286,6 +286,8 @@ class Turn:
         """Run jobs at once, but those with one call id in turn: a result that was not dispatched
         answers the first unanswered call with its id (rule 5)."""
         self._check_open()
+        if len(jobs) == 1:
+            return [await self._one(*jobs[0], None)]
         before: dict[tuple[str, str], asyncio.Task[Result]] = {}
         tasks: list[asyncio.Task[Result]] = []
         for call, work in jobs:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Self
 
@@ -70,7 +71,9 @@ class MemoryLog:
             if stored.position > after and session in (None, stored.record.session):
                 yield stored
 
-    async def follow(self, after: int = 0, *, partition: int = 0) -> AsyncIterator[Stored]:
+    async def follow(
+        self, after: int = 0, *, partition: int = 0, pause_s: float = 0.0
+    ) -> AsyncIterator[Stored]:
         check_partition(partition)
         index = 0
         while True:
@@ -82,6 +85,8 @@ class MemoryLog:
                 if stored.position > after:
                     yield stored
             await self._signal.wait(seen)
+            if pause_s:
+                await asyncio.sleep(pause_s)
 
     async def end(self, partition: int = 0) -> int:
         check_partition(partition)

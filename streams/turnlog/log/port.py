@@ -65,8 +65,13 @@ class Log(Protocol):
         """The records after a position, in order, up to the end as it is when asked."""
         ...
 
-    def follow(self, after: int = 0, *, partition: int = 0) -> AsyncIterator[Stored]:
-        """As `read`, then what is appended from then on, by whatever process; never ends."""
+    def follow(
+        self, after: int = 0, *, partition: int = 0, pause_s: float = 0.0
+    ) -> AsyncIterator[Stored]:
+        """As `read`, then what is appended from then on, by whatever process; never ends.
+
+        With a pause it looks again that much later only, and so costs a busy log little.
+        """
         ...
 
     async def end(self, partition: int = 0) -> int:

@@ -13,6 +13,8 @@ from turnlog.core.errors import LogError
 from turnlog.log.port import Log, Stored
 
 See = Callable[[Stored], None]
+PAUSE_S = 0.01
+"""How long news may wait for company, so that what this process writes costs one look for many."""
 RETRY_S = 0.5
 """How long to wait before a log that could not be read is read again."""
 
@@ -66,7 +68,9 @@ class Tail:
     async def _run(self) -> None:
         while True:
             try:
-                async for stored in self._log.follow(self._at, partition=self._partition):
+                async for stored in self._log.follow(
+                    self._at, partition=self._partition, pause_s=PAUSE_S
+                ):
                     self._at = stored.position
                     for see in tuple(self._watching.get(stored.record.session, ())):
                         see(stored)

@@ -128,7 +128,9 @@ class SqliteLog:
                 return
             after, until = page.records[-1].position, page.until
 
-    async def follow(self, after: int = 0, *, partition: int = 0) -> AsyncIterator[Stored]:
+    async def follow(
+        self, after: int = 0, *, partition: int = 0, pause_s: float = 0.0
+    ) -> AsyncIterator[Stored]:
         check_partition(partition)
         while True:
             seen = self._signal.count
@@ -139,6 +141,8 @@ class SqliteLog:
                 after = page.records[-1].position
             else:
                 await self._signal.wait(seen, POLL_S)
+                if pause_s:
+                    await asyncio.sleep(pause_s)
 
     async def end(self, partition: int = 0) -> int:
         check_partition(partition)
