@@ -8,7 +8,7 @@ from turnlog.core.errors import UsageError
 from turnlog.core.frames import NewEvent
 from turnlog.host.calls import ModelCall
 from turnlog.host.content import answer_of
-from turnlog.host.messages import calls_in, pending, queued_content
+from turnlog.host.messages import calls_in, pending, queued
 from turnlog.owner import places
 
 if TYPE_CHECKING:
@@ -45,12 +45,13 @@ class Attempt:
 
     async def __aenter__(self) -> Self:
         turn, link = self._turn, self._turn.link
+        turn.check_open()
+        view = link.view()
+        for row in pending(view, "steer"):  # each in a frame that it fits
+            parts = await link.blobs(queued(view, row))
+            said = {"parent": link.leaf, "role": "user", "content": parts}
+            link.put([link.event("message", said, row.entry)], leaf=row.entry)
         events: list[NewEvent] = []
-        leaf = link.leaf
-        for row in pending(link.view(), "steer"):
-            data = {"parent": leaf, "role": "user", "content": queued_content(link.view(), row)}
-            events.append(link.event("message", data, row.entry))
-            leaf = row.entry
         data = {
             "operation": turn.operation,
             "attempt": self.id,
@@ -63,7 +64,7 @@ class Attempt:
         if self._request_digest is not None:
             data["request_digest"] = self._request_digest
         events.append(link.event("model_attempted", data))
-        await link.write(events, leaf=leaf)
+        await link.write(events)
         link.ambient.reach(places.ATTEMPT_STARTED)
         return self
 
@@ -79,23 +80,26 @@ class Attempt:
         """
         if self._is_settled:
             raise UsageError(f"attempt {self.id!r} was finished already")
+        self._turn.check_open()
         link = self._turn.link
         answer = answer_of(message)
         link.ambient.reach(places.ANSWER_READY)
+        parts = await link.blobs(answer.content)
         data = {
             "parent": link.leaf,
             "role": "assistant",
-            "content": await link.blobs(answer.content),
+            "content": parts,
             "attempt": self.id,
             "stop_reason": answer.stop_reason,
         }
         events = [link.event("message", data, self.entry)]
         if usage is not None:
             events.append(self._usage(usage))
-        await link.write(events, leaf=self.entry)
+        link.put(events, leaf=self.entry)
         self._is_settled = True
-        said = Said(self.entry, answer.stop_reason, calls_in(self.entry, answer.content.parts))
+        said = Said(self.entry, answer.stop_reason, calls_in(self.entry, answer.said))
         self._turn.said = said
+        await link.batch.relieve()
         return said
 
     async def fail(self, usage: dict[str, Json] | None = None) -> None:

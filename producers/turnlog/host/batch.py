@@ -8,9 +8,13 @@ repeated by itself, and is told through a callback and by the flushes that wait 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 
-from turnlog.core.errors import AppendRefused, AppendUnknown, Fenced, TurnlogError
+import orjson
+
+from turnlog.core.errors import AppendRefused, AppendUnknown, Fenced, LogError, TurnlogError
+from turnlog.core.events import ENTRY_TYPES
 from turnlog.core.frames import MAX_EVENTS, MAX_FRAME_BYTES, Header, NewEvent, seal
 from turnlog.owner.owner import Owner
 
@@ -36,7 +40,9 @@ class Unit:
         for future in waiting:
             if future.done():
                 continue
-            if isinstance(outcome, BaseException):
+            if isinstance(outcome, TurnlogError):  # raised in several places: each has its own
+                future.set_exception(copy(outcome))
+            elif isinstance(outcome, BaseException):
                 future.set_exception(outcome)
             else:
                 future.set_result(outcome)
@@ -57,6 +63,7 @@ class Batch:
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
         self._failed = False
+        self._by_timer = False
         self.version = 0
         """Another one whenever something else waits."""
 
@@ -65,17 +72,20 @@ class Batch:
         """The events that are not known to be saved, in order."""
         return [event for unit in self._units for event in unit.events]
 
-    async def add(self, events: Sequence[NewEvent]) -> None:
-        """Take events that belong in one frame. Waits for the log while too much is waiting.
+    def put(self, events: Sequence[NewEvent]) -> None:
+        """Take events that belong in one frame.
 
         Raises SchemaError and TooLarge, and has taken nothing then.
         """
         self._put(events, withdraws=False)
-        if self._size > MAX_WAITING_BYTES:
-            await self.send()
-        elif self._timer is None and not self._failed:
+        if self._timer is None and not self._failed:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(self._window_s, self._fire)
+
+    async def relieve(self) -> None:
+        """Wait for the log while too much is waiting."""
+        if self._size > MAX_WAITING_BYTES:
+            await self.send()
 
     def send(
         self, events: Sequence[NewEvent] = (), *, withdraw: bool = False
@@ -100,22 +110,23 @@ class Batch:
         return future
 
     def drop(self, error: Fenced) -> None:
-        """The session is lost: forget what waits, and tell who waits for it."""
-        units, self._units = self._units, []
-        self._size = self._in_doubt = 0
+        """Forget what waits, and tell everybody who waits for it."""
+        units, self._units, self._size, self._in_doubt = self._units, [], 0, 0
         self.version += 1
         self._stop_timer()
         for unit in units:
             unit.end(error)
 
     def _put(self, events: Sequence[NewEvent], *, withdraws: bool) -> None:
-        """Checked here, so that no event can spoil the frame of others."""
+        """Checked here, so that no event can spoil the frame of others, and copied: whoever gave
+        the data may change it while it waits."""
         owner = self._owner
         header = Header(owner.session, owner.claim_id, owner.epoch, 1, owner.host)
-        size = len(seal(header, events).record.body)
-        unit = Unit(events, size, withdraws=withdraws)
-        self._units.append(unit)
-        self._size += size
+        body = seal(header, events).record.body
+        copies = orjson.loads(body)["events"]
+        kept = [event._replace(data=raw["data"]) for event, raw in zip(events, copies, strict=True)]
+        self._units.append(Unit(kept, len(body), withdraws=withdraws))
+        self._size += len(body)
         self.version += 1
 
     def _drain_now(self) -> asyncio.Task[None]:
@@ -136,37 +147,60 @@ class Batch:
                 self.version += 1
                 for unit in done:
                     unit.end(position)
+            self._by_timer = False
         except BaseException as error:
             self._failed = True
             self._end_all(error)
             raise
 
     async def _write(self, events: list[NewEvent], count: int) -> int:
-        if self._in_doubt:
-            return await self._owner.settle()
         try:
+            if self._in_doubt:
+                return await self._owner.settle()
             return await self._owner.write(events)
-        except AppendUnknown:
-            self._in_doubt = count
+        except BaseException:
+            self._in_doubt = count if self._owner.in_doubt else 0
             raise
 
     def _end_all(self, error: BaseException) -> None:
         """Tell everybody who waits; only the units of the frame in doubt may be in the log."""
-        behind = error
+        units, doubtful, behind = self._units, self._units[: self._in_doubt], error
+        is_heard = any(not future.done() for unit in units for future in unit.waiting)
         if isinstance(error, Fenced):
-            behind = error = Fenced(str(error), self.waiting)
-        elif isinstance(error, AppendUnknown):
-            behind = AppendRefused(f"an earlier frame is in doubt: {error}", retriable=True)
-        doubtful, rest = self._units[: self._in_doubt], self._units[self._in_doubt :]
-        self._units = doubtful + [unit for unit in rest if not unit.withdraws]
-        self._size = sum(unit.size for unit in self._units)
-        self.version += 1
-        for unit in doubtful:
-            unit.end(error)
-        for unit in rest:
-            unit.end(behind)
-        if isinstance(error, Fenced):  # last, since it drops what is here
+            error = Fenced(str(error), self.waiting)
+            self.drop(error)
+        else:
+            self._keep(doubtful, units[self._in_doubt :])
+            for unit in doubtful:
+                is_unknown = isinstance(error, AppendUnknown) or not isinstance(error, LogError)
+                unit.end(error if is_unknown else AppendUnknown(f"not known to be saved: {error}"))
+            if doubtful and isinstance(error, LogError):
+                behind = AppendRefused(f"an earlier frame is in doubt: {error}", retriable=True)
+            for unit in units[len(doubtful) :]:
+                unit.end(behind)
+        by_timer, self._by_timer = self._by_timer, False
+        if isinstance(error, Fenced) or (
+            isinstance(error, TurnlogError) and (by_timer or not is_heard)
+        ):
             self._on_error(error)
+
+    def _keep(self, doubtful: list[Unit], rest: list[Unit]) -> None:
+        """Take back what asked for it. Entries behind hang where it would have hung."""
+        stand_in: dict[str, str | None] = {}
+        kept = list(doubtful)
+        for unit in rest:
+            if unit.withdraws:
+                for event in unit.events:
+                    if event.type in ENTRY_TYPES:
+                        parent: str | None = event.data.get("parent")
+                        stand_in[event.id] = stand_in.get(parent or "", parent)
+                continue
+            if stand_in:
+                unit.events = [_under(event, stand_in) for event in unit.events]
+            kept.append(unit)
+        self._units = kept
+        self._size = sum(unit.size for unit in kept)
+        self.version += 1
 
     def _next_frame(self) -> int:
         """How many units go into the next frame: at least one."""
@@ -184,12 +218,18 @@ class Batch:
 
     def _fire(self) -> None:
         self._timer = None
-        self._drain_now().add_done_callback(self._tell)
+        self._by_timer = True
+        self._drain_now()
 
-    def _tell(self, task: asyncio.Task[None]) -> None:
-        error = None if task.cancelled() else task.exception()
-        if isinstance(error, TurnlogError) and not isinstance(error, Fenced):
-            self._on_error(error)
+
+def _under(event: NewEvent, stand_in: Mapping[str, str | None]) -> NewEvent:
+    """An event with its references to entries that were taken back replaced."""
+    moved = {
+        name: stand_in[event.data[name]]
+        for name in ("parent", "from", "start_leaf")
+        if event.data.get(name) in stand_in
+    }
+    return event._replace(data={**event.data, **moved}) if moved else event
 
 
 def _look_at(future: asyncio.Future[int] | asyncio.Task[None]) -> None:

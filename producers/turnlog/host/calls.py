@@ -7,18 +7,24 @@ cancelling; what a cancelled call leaves is settled behind its caller.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
+from copy import deepcopy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from turnlog.core.blobs import is_reference
 from turnlog.core.errors import Fenced, SchemaError, TurnlogError
+from turnlog.core.fold.operations import waiting_key
 from turnlog.core.frames import NewEvent, canonical, digest_of
 from turnlog.core.recovery import closing_entry, idempotency_key
 from turnlog.core.rows import Approval, Dispatch
 from turnlog.core.shapes import is_object
+from turnlog.core.text import well_formed
 from turnlog.host.content import Content, content_of
 from turnlog.host.effects import STOPPED, Outcome, finished, run_tool, stopped, tell
+from turnlog.host.errors import told
 from turnlog.host.evidence import testify
-from turnlog.host.tools import Ask, Denied, Happened, Never, Tool, ToolCall
+from turnlog.host.tools import Ask, Denied, Happened, Never, Tool, ToolCall, stricter
 from turnlog.owner import places
 from turnlog.owner.owner import Start
 
@@ -26,6 +32,7 @@ if TYPE_CHECKING:
     from turnlog.host.turn import Turn
 
 Json = Any
+_T = TypeVar("_T")
 MAX_OPEN = 256
 """Open dispatches of a session: what closes them must fit one frame."""
 WITHDRAWN = "The call was given up before it started."
@@ -80,7 +87,11 @@ async def run_call(turn: Turn, call: ModelCall) -> Result:
     if turn.open_dispatches >= MAX_OPEN:
         text = f"{MAX_OPEN} calls are open; this one was not started."
         return await refuse(turn, call, "not_started", text)
-    return await _start(turn, tool, _first(turn, call, tool, args))
+    turn.check_open()
+    try:
+        return await _start(turn, tool, _first(turn, call, tool, args))
+    except SchemaError as error:  # of T1: what comes after it is told in its answer
+        return await refuse(turn, call, "error", f"The arguments cannot be kept: {error}")
 
 
 async def run_again(turn: Turn, row: Dispatch, args: dict[str, Json]) -> Result:
@@ -100,12 +111,11 @@ async def probe(turn: Turn, row: Dispatch, args: dict[str, Json]) -> Result:
     """Ask the tool whether a dispatch took effect; only where it never did may it run."""
     tool = turn.tools[row.tool or ""]
     assert tool.probe is not None
-    try:
-        found = await tool.probe(_call_of(turn, _next(turn, row, row.result_entry), args))
-    except Exception as error:
-        return await answer_dispatch(
-            turn, row, Outcome("unknown", tell(f"The probe failed: {error}"))
-        )
+    asked = _call_of(turn, _next(turn, row, row.result_entry), args)
+    found = await _asked(tool.probe(asked))
+    if isinstance(found, BaseException):
+        text = f"The probe failed: {told(found)['message']}"
+        return await answer_dispatch(turn, row, Outcome("unknown", tell(text)))
     if isinstance(found, Happened):
         if found.result is None:
             content = tell("It took effect before the crash; its result is not known.")
@@ -114,17 +124,18 @@ async def probe(turn: Turn, row: Dispatch, args: dict[str, Json]) -> Result:
         return await answer_dispatch(turn, row, Outcome("ok", content))
     if not isinstance(found, Never):
         return await answer_dispatch(turn, row, Outcome("unknown", tell(None)))
-    if (
-        row.effect == "opaque"
-    ):  # the log forbids a second start; that it never happened is an answer
+    is_opaque = stricter(row.effect, tool.effect) == "opaque"
+    if is_opaque or row.tries[-1]["try"] >= turn.link.settings.policy.max_tries:
+        # no second start; that it never happened is an answer
         return await answer_dispatch(turn, row, Outcome("not_started", tell(None)))
     return await run_again(turn, row, args)
 
 
 async def refuse(turn: Turn, call: ModelCall, status: str, text: str) -> Result:
     """Answer a call that is not dispatched. Its result has an id made from the call."""
+    turn.check_open()
     link = turn.link
-    parts = content_of(text).parts
+    parts = content_of(well_formed(text)[0]).parts
     data = {
         "role": "tool",
         "content": parts,
@@ -165,7 +176,7 @@ def _first(turn: Turn, call: ModelCall, tool: Tool, args: dict[str, Json]) -> St
         "effect": tool.effect,
         "idempotency_key": idempotency_key(turn.link.id, turn.operation, call_no),
     }
-    if args is not call.args and canonical(args) != canonical(call.args):
+    if canonical(args) != canonical(call.args):
         data["args"] = args
     return Start1(data, args)
 
@@ -186,7 +197,7 @@ async def _start(turn: Turn, tool: Tool, start: Start1) -> Result:
         began = link.ambient.uptime()
         sent = link.batch.send([link.event("tool_dispatched", start.data)], withdraw=True)
         try:
-            verdict = await _verdict(turn, id_, await sent, began)
+            verdict = await _verdict(turn, id_, await asyncio.shield(sent), began)
         except asyncio.CancelledError:
             link.behind(_give_up(turn, sent, start.data))
             raise
@@ -253,6 +264,8 @@ async def _write_answer(turn: Turn, data: dict[str, Json], outcome: Outcome) -> 
     link = turn.link
     status, parts = outcome.status, outcome.content.parts
     event: NewEvent | None = None
+    if _is_answered(turn, data):  # the turn has ended meanwhile: what became of it is evidence
+        data = {**data, "result_entry": link.ambient.ids()}
     try:
         await link.blobs(outcome.content)
         event = _result_event(turn, data, status, parts)
@@ -265,12 +278,18 @@ async def _write_answer(turn: Turn, data: dict[str, Json], outcome: Outcome) -> 
     except Fenced as error:
         if event is None or event not in error.unsaved:
             event = event or _result_event(turn, data, status, parts)
-            await testify(link, [event])
+            await asyncio.shield(link.behind(testify(link, [event])))
         raise
     link.ambient.reach(places.T2_SAVED)
-    if turn.has_moved:
-        link.look_up_leaf()
+    link.look_up_leaf()  # an answer that was not placed is no leaf
     return Result(data["call_id"], data["tool"], status, parts, data["dispatch"])
+
+
+def _is_answered(turn: Turn, data: dict[str, Json]) -> bool:
+    row: Dispatch | None = turn.link.view().reader.get(
+        ("dispatches", turn.link.id, data["dispatch"])
+    )
+    return row is not None and row.status != "open"
 
 
 def _result_event(
@@ -304,33 +323,51 @@ def _call_of(turn: Turn, data: dict[str, Json], args: dict[str, Json]) -> ToolCa
 
 def _validated(tool: Tool, args: Json) -> dict[str, Json] | str:
     """The arguments to use, or what to tell the model."""
-    if not is_object(args):
+    if not is_object(args) or is_reference(args):
         return f"The arguments are no JSON object: {args!r:.200}"
+    own = deepcopy(args)  # whoever changes them changes nothing of the message
     if tool.validate is None:
-        return args
+        return own
     try:
-        found = tool.validate(args)
+        found: Json = tool.validate(own)
         canonical(found)
-    except Exception as error:
-        return f"The arguments are not valid: {error}"
+    except (Exception, SystemExit) as error:
+        return f"The arguments are not valid: {told(error)['message']}"
+    if not is_object(found):
+        return f"The arguments are not valid: their check gave {found!r:.200}"
     return found
 
 
 async def _permit(turn: Turn, call: ModelCall, tool: Tool, asked: ToolCall) -> str | None:
     """None where the call may run, else what to tell the model."""
     decision = _decision(turn, call)
+    if decision is None and _is_waiting(turn, call):
+        decision = await _ask(turn, call)
     if decision is None and tool.permit is not None:
-        try:
-            answer = await tool.permit(asked)
-        except Exception as error:
-            return f"Whether it is permitted could not be found out: {error}"
+        answer = await _asked(tool.permit(asked))
+        if isinstance(answer, BaseException):
+            why = told(answer)["message"]
+            return f"Whether it is permitted could not be found out: {why}"
         if isinstance(answer, Denied):
             return f"Not permitted: {answer.reason}"
         if isinstance(answer, Ask):
             decision = await _ask(turn, call)
         elif answer is not True:
             return "Not permitted."
-    return "A person did not permit it." if decision == "deny" else None
+    return None if decision in (None, "allow") else "A person did not permit it."
+
+
+async def _asked(question: Awaitable[_T]) -> _T | BaseException:
+    """What a tool's own code says, or what it raises. Only cancelling this task is raised."""
+    try:
+        return await question
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+        return error  # its own: nobody has cancelled this task
+    except (Exception, SystemExit) as error:
+        return error
 
 
 async def _ask(turn: Turn, call: ModelCall) -> str:
@@ -346,6 +383,12 @@ async def _ask(turn: Turn, call: ModelCall) -> str:
         await link.news()
         link.check()
     return decision
+
+
+def _is_waiting(turn: Turn, call: ModelCall) -> bool:
+    """Whether a person was asked already, by whatever host."""
+    key = waiting_key(turn.operation, call.entry, call.call_id)
+    return key in turn.link.view().head.waiting
 
 
 def _decision(turn: Turn, call: ModelCall) -> str | None:

@@ -6,7 +6,8 @@ refused with a reason, before anything is written.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 import orjson
@@ -15,7 +16,7 @@ from turnlog.core.blobs import externalise
 from turnlog.core.errors import SchemaError
 from turnlog.core.frames import MAX_DEPTH, MAX_PART_BYTES
 from turnlog.core.shapes import is_list, is_object
-from turnlog.core.text import well_formed_part
+from turnlog.core.text import well_formed, well_formed_part
 
 Json = Any
 MAX_CONTENT_BYTES = 512 * 1024
@@ -35,6 +36,8 @@ class Answer(NamedTuple):
 
     content: Content
     stop_reason: str
+    said: list[dict[str, Json]]
+    """The parts before any of them became blobs."""
 
 
 def content_of(value: Json) -> Content:
@@ -49,8 +52,8 @@ def content_of(value: Json) -> Content:
     elif _is_parts(value):
         parts = value
     else:
-        parts = [{"type": "text", "text": _as_json(value)}]
-    return _fitting([_checked(part) for part in parts])
+        parts = [_told_as_json(value)]
+    return fitting([_checked(part) for part in parts])
 
 
 def answer_of(message: Json) -> Answer:
@@ -78,12 +81,10 @@ def answer_of(message: Json) -> Answer:
             f"the model's answer has the stop reason {_short(stop)}, which is no text"
         )
     if isinstance(content, str):
-        found = content_of(content)
-    else:
-        parts = cast("list[dict[str, Json]]", content)
-        found = _fitting([_checked(part) for part in _with_ids(parts)])
-    calls = any(part["type"] == "tool_call" for part in found.parts)
-    return Answer(found, stop or ("tool_use" if calls else "stop"))
+        content = [{"type": "text", "text": content}]
+    said = [_checked(part) for part in _with_ids(cast("list[dict[str, Json]]", content))]
+    calls = any(part["type"] == "tool_call" for part in said)
+    return Answer(fitting(said), stop or ("tool_use" if calls else "stop"), said)
 
 
 def _is_parts(value: Json) -> bool:
@@ -115,13 +116,46 @@ def _as_json(value: Json) -> str:
         raise SchemaError(f"{_short(value)} is no JSON value: {error}") from error
 
 
+def _told_as_json(value: Json) -> dict[str, Json]:
+    """Any JSON value as a text part."""
+    try:
+        text = _as_json(value)
+    except SchemaError as error:
+        if "surrogate" not in str(error):
+            raise
+        return {"type": "text", "text": _as_json(well_formed(value)[0]), "normalised": True}
+    if "null" in text and _has_no_number(value):
+        raise SchemaError(f"{_short(value)} is no JSON value: it holds NaN or an infinity")
+    return {"type": "text", "text": text}
+
+
+def _has_no_number(value: Json) -> bool:
+    """Whether a float anywhere is none: the encoder makes it null."""
+    if isinstance(value, float):
+        return not math.isfinite(value)
+    if is_object(value):
+        return any(_has_no_number(item) for item in value.values())
+    return isinstance(value, (list, tuple)) and any(
+        _has_no_number(item) for item in cast("Sequence[Json]", value)
+    )
+
+
 def _checked(part: dict[str, Json]) -> dict[str, Json]:
     """A part that can be encoded; deeper than a frame may hold it is told as text."""
-    part = well_formed_part(part)
-    if _depth(part) > MAX_DEPTH - 8:
-        return {"type": "text", "text": f"[left out: nested deeper than {MAX_DEPTH}]"}
-    _as_json(part)
-    return part
+    try:
+        orjson.dumps(part)
+    except (TypeError, RecursionError) as error:
+        if "ecursion" in str(error):
+            return _too_deep()
+        if "surrogate" not in str(error):
+            raise SchemaError(f"{_short(part)} is no JSON value: {error}") from error
+        part = well_formed_part(part)
+        _as_json(part)
+    return _too_deep() if _depth(part) > MAX_DEPTH - 8 else part
+
+
+def _too_deep() -> dict[str, Json]:
+    return {"type": "text", "text": f"[left out: nested deeper than {MAX_DEPTH}]"}
 
 
 def _depth(value: Json) -> int:
@@ -138,7 +172,7 @@ def _depth(value: Json) -> int:
     return deepest
 
 
-def _fitting(parts: list[dict[str, Json]]) -> Content:
+def fitting(parts: list[dict[str, Json]]) -> Content:
     """Parts that fit an event, the largest of them in blobs."""
     blobs: list[dict[str, Json]] = []
     sizes = [len(orjson.dumps(part)) for part in parts]
@@ -154,5 +188,8 @@ def _fitting(parts: list[dict[str, Json]]) -> Content:
 
 
 def _short(value: Json) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except Exception:
+        text = f"a {type(value).__name__}"
     return text if len(text) <= 60 else f"{text[:57]}..."

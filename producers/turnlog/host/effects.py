@@ -70,9 +70,9 @@ def _outcome(tool: Tool, work: asyncio.Task[Content], why: str) -> Outcome:
         return Outcome(interrupted, tell(f"{type(error).__name__}: {_text(error)}"))
     if isinstance(error, Failed):
         return Outcome("error", tell(_text(error)))
-    if isinstance(error, Exception):
-        return Outcome("error", tell(f"{type(error).__name__}: {_text(error)}"))
-    raise error  # the process is being stopped
+    if isinstance(error, KeyboardInterrupt):
+        raise error  # the process is being stopped
+    return Outcome("error", tell(f"{type(error).__name__}: {_text(error)}"))
 
 
 def _text(error: BaseException) -> str:

@@ -6,10 +6,10 @@ turn was not accepted is offered again as a queued input, so that nobody has to 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING
 
-from turnlog.core.errors import LogError
+from turnlog.core.errors import TurnlogError
 from turnlog.core.frames import NewEvent
 from turnlog.owner.guest import queue_input, write_guest
 
@@ -23,16 +23,23 @@ async def testify(link: Link, unsaved: Sequence[NewEvent]) -> None:
     What the log does not take is told through the session's `on_error`.
     """
     owner = link.owner
-    answers = [event for event in unsaved if is_answer(event)]
-    try:
-        if answers:
-            await owner.testify(answers)
-        for event in _unheard(unsaved):
+    for event in unsaved:  # each in a frame of its own: together they may not fit one
+        if is_answer(event):
+            await _publish(link, owner.testify([event]))
+    for event in _unheard(unsaved):
+        again = event
+        if event.type == "message":
             again = queue_input(
                 event.data["content"], owner.ambient, input_=event.id, entry=event.id
             )
-            await write_guest(owner.log, link.id, [again], writer=owner.host, ambient=owner.ambient)
-    except LogError as error:
+        sent = write_guest(owner.log, link.id, [again], writer=owner.host, ambient=owner.ambient)
+        await _publish(link, sent)
+
+
+async def _publish(link: Link, sent: Awaitable[object]) -> None:
+    try:
+        await sent
+    except TurnlogError as error:
         link.settings.on_error(error)
 
 
@@ -44,10 +51,15 @@ def is_answer(event: NewEvent) -> bool:
 
 
 def _unheard(unsaved: Sequence[NewEvent]) -> list[NewEvent]:
-    """The messages of users whose turn was not accepted. A queued input is queued as it was."""
+    """What users said that nobody has heard: messages whose turn was not accepted, and inputs that
+    were not queued. A turn that took a queued input leaves that queued as it was."""
     accepted = {
         event.data.get("input_entry")
         for event in unsaved
         if event.type == "operation_accepted" and event.data.get("trigger") != "queue"
     }
-    return [event for event in unsaved if event.type == "message" and event.id in accepted]
+    return [
+        event
+        for event in unsaved
+        if event.type == "input_queued" or (event.type == "message" and event.id in accepted)
+    ]

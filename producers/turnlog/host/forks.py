@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from turnlog.core.errors import ClaimLost, EntryNotFound, UsageError
+from turnlog.core.errors import ClaimLost, EntryNotFound, Fenced, UsageError
 from turnlog.core.frames import MAX_ID
 from turnlog.core.rows import Dispatch, Head
 from turnlog.host.errors import OperationOpen
@@ -83,5 +83,8 @@ async def _create(link: Link, child: str, created: Mapping[str, Any]) -> bool:
         return False
     data = {name: value for name, value in created.items() if value is not None}
     released = link.event("session_released", {"claim": maker.claim_id})
-    await maker.write([link.event("session_created", data), released])
+    try:
+        await maker.write([link.event("session_created", data), released])
+    except Fenced:  # whoever has claimed it since makes it, too
+        return False
     return True

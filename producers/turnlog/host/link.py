@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from turnlog.core.errors import AppendUnknown, Fenced, SchemaError, TurnlogError
+from turnlog.core.errors import AppendUnknown, Fenced, TurnlogError
 from turnlog.core.frames import NewEvent, canonical, digest_of
 from turnlog.host.batch import Batch
 from turnlog.host.content import Content
@@ -98,13 +98,14 @@ class Link:
 
     async def write(self, events: Sequence[NewEvent], *, leaf: str | None = None) -> None:
         """Write events that belong in one frame, within the window. `leaf` is the last entry."""
+        self.put(events, leaf=leaf)
+        await self.batch.relieve()
+
+    def put(self, events: Sequence[NewEvent], *, leaf: str | None = None) -> None:
+        """As `write`, without waiting for the log where too much is waiting already."""
         self.check()
-        before, self.leaf = self.leaf, leaf or self.leaf
-        try:
-            await self.batch.add(events)
-        except SchemaError:  # nothing of it was taken
-            self.leaf = before
-            raise
+        self.batch.put(events)
+        self.leaf = leaf or self.leaf
 
     async def write_now(
         self, events: Sequence[NewEvent], *, leaf: str | None = None, withdraw: bool = False
@@ -112,20 +113,21 @@ class Link:
         """Write events that belong in one frame; gives its position once it is saved. `leaf` is the
         last entry, `withdraw` as `Batch.send` says. Cancelled, it is written all the same."""
         self.check()
-        before, self.leaf = self.leaf, leaf or self.leaf
+        saved = self.batch.send(events, withdraw=withdraw)
+        self.leaf = leaf or self.leaf
         try:
-            return await self.batch.send(events, withdraw=withdraw)
+            return await saved
         except (AppendUnknown, Fenced):
             raise
-        except TurnlogError as error:
-            if withdraw or isinstance(error, SchemaError):
-                self.leaf = before
+        except TurnlogError:
+            if withdraw:
+                self.look_up_leaf()
             raise
 
     async def blobs(self, content: Content) -> list[dict[str, Json]]:
-        """Write the blob parts of a content; gives its parts."""
+        """Take the blob parts of a content, without waiting for the log; gives its parts."""
         for data in content.blobs:
-            await self.write([self.event("blob_part", data)])
+            self.put([self.event("blob_part", data)])
         return content.parts
 
     def context_digest(self, said: dict[str, Json]) -> tuple[str, list[NewEvent]]:
@@ -208,5 +210,7 @@ class Link:
     def fail(self, error: TurnlogError) -> None:
         """Something failed in the background."""
         if isinstance(error, Fenced):
+            if self._lost is not None:
+                return
             self.lose(error)
         self.settings.on_error(error)

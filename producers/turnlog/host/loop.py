@@ -103,11 +103,13 @@ async def _ask(session: Session, model: Model, turn: Turn, name: str) -> str | N
     """One request; what went wrong, or None."""
     async with turn.attempt(name) as attempt:
         try:
-            reply = await model(session.context())
+            reply: Json = await model(session.context())
         except (TurnlogError, ContextOverflow):
             raise
         except Exception as error:
             return ": ".join(told(error).values())
+        if not isinstance(reply, Reply):
+            return f"the model gave a {type(reply).__name__}, which is no Reply"
         try:
             await attempt.finish(reply.message, usage=reply.usage)
         except SchemaError as error:

@@ -9,6 +9,7 @@ from turnlog.core.blobs import is_reference, resolve_value
 from turnlog.core.rows import Dispatch, Input
 from turnlog.core.shapes import is_list
 from turnlog.host.calls import ModelCall
+from turnlog.host.content import Content, fitting
 from turnlog.tables.view import SessionView
 
 Json = Any
@@ -42,14 +43,15 @@ def args_of(view: SessionView, row: Dispatch) -> Json:
     return calls[row.call_index].args if row.call_index < len(calls) else None
 
 
-def queued_content(view: SessionView, row: Input) -> Json:
-    """The content of a queued input."""
+def queued(view: SessionView, row: Input) -> Content:
+    """The content of a queued input. A guest may have queued more than fits beside its turn."""
     frame = view.frame(row.queued)
-    return next(
+    content = next(
         event.data["content"]
         for event in frame.events
         if event.type == "input_queued" and event.data["input"] == row.input
     )
+    return fitting(content) if is_list(content) else Content(content, [])
 
 
 def pending(view: SessionView, delivery: str | None = None) -> list[Input]:

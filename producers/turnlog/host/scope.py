@@ -31,11 +31,15 @@ class TurnScope:
             if link.turn is not None:
                 resuming.check_free(link)
             operation = await resuming.left_open(link, parked=self._parked)
+            if link.turn is not None:  # somebody else's was entered meanwhile
+                resuming.check_free(link)
             turn = self._turn = Turn(link, operation.operation)
             link.turn = turn
             turn.adopt(operation)
         else:
-            resuming.check_free(link)
+            if not link.is_lost or self._message is None:  # else `accept` offers it again
+                link.check()
+                resuming.check_free(link)
             turn = self._turn = Turn(link, link.ambient.ids())
             link.turn = turn
             try:
@@ -52,24 +56,25 @@ class TurnScope:
         turn, link = self._turn, self._link
         assert turn is not None
         is_cancelled = isinstance(error, asyncio.CancelledError)
-        stopped = is_cancelled and turn.was_stopped()
-        turn.leave()
         try:
+            stopped = await turn.leave(error)
             await link.settle_background()
             if is_cancelled and not stopped:
                 return False  # what is open is for a resume, as after a crash
             link.check()
             if turn.has_ended:
-                return stopped
+                return stopped and is_cancelled
             if stopped or isinstance(error, Aborted):
                 await turn.finish("aborted")
-                return True
+                return is_cancelled or isinstance(error, Aborted)
             if error is None:
                 await turn.finish(turn.inferred_outcome())
             elif isinstance(error, Exception) and not isinstance(error, LogError):
                 await turn.finish("failed", told(error))
         except TurnlogError as failure:
-            if error is not None and not stopped:
+            if failure is error:
+                raise
+            if error is not None and not is_cancelled:
                 raise failure from error
             raise failure from None
         finally:

@@ -301,9 +301,9 @@ class Session:
         await resuming.close(self.link, self.reports())
 
     async def close(self) -> None:
-        """Write what waits and give the session up. Does nothing where it is lost."""
+        """Write what waits and give the session up. Does nothing where it is lost or given up."""
         await self.link.settle_background()
-        if not self.link.is_lost:
+        if not self.link.is_lost and not self.link.owner.is_lost:
             data = {"claim": self.link.owner.claim_id}
             await self.link.write_now([self.link.event("session_released", data)])
         await self.link.settle_background()

@@ -8,10 +8,12 @@ that a crash left is the same plan with more in it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from turnlog.core.errors import Fenced, UsageError
+from turnlog.core.errors import Fenced, SchemaError, UsageError
 from turnlog.core.recovery import Instruction, closing
 from turnlog.core.rows import Dispatch, Operation
 from turnlog.host import calls
@@ -19,17 +21,19 @@ from turnlog.host.attempt import Attempt, Said
 from turnlog.host.calls import ModelCall, Result
 from turnlog.host.content import content_of
 from turnlog.host.decide import decide
+from turnlog.host.effects import GRACE_S
 from turnlog.host.evidence import testify
-from turnlog.host.messages import args_of, calls_of, pending, queued_content
+from turnlog.host.messages import args_of, calls_of, pending, queued
 from turnlog.host.tools import Tools
 from turnlog.owner import places
-from turnlog.owner.closing import closers
+from turnlog.owner.closing import CLOSES, closers
 from turnlog.tables.evidence import Report, report_on
 
 if TYPE_CHECKING:
     from turnlog.host.link import Link
 
 Json = Any
+Work = Callable[[], Awaitable[Result]]
 RUNS = {"run_again": calls.run_again, "probe": calls.probe, "rerun": calls.run_allowed}
 AT_ONCE = 64
 """How many calls of a turn run at the same time."""
@@ -51,11 +55,13 @@ class Turn:
         self.busy: set[str] = set()
         self._made: set[tuple[str, int]] = set()
         self._running: set[tuple[str, int]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
         self._call_no = 0
-        self._inherited = 0
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._task: asyncio.Task[Any] | None = None
+        self._is_stopped = False
         self._is_cancelling = False
+        self._cancelled_before = 0
 
     @property
     def tools(self) -> Tools:
@@ -65,7 +71,7 @@ class Turn:
     @property
     def open_dispatches(self) -> int:
         """How many dispatches of the session may be open now, at most."""
-        return self._inherited + len(self.busy)
+        return len(self.busy.union(self.link.view().head.open_dispatches))
 
     @property
     def has_ended(self) -> bool:
@@ -93,9 +99,15 @@ class Turn:
 
     async def carry_out(self, steps: Sequence[Instruction]) -> list[Result]:
         """Do what a plan says, all but asking the model: run calls, all at once, then write what
-        only has to be written. Gives the results of the calls."""
+        only has to be written. Gives the results of the calls. What is no longer enabled is left
+        out, so carrying out a plan again adds nothing."""
+        self.check_open()
+        enabled = self.plan()
+        steps = [step for step in steps if step in enabled]
         results = await self._all(self._jobs(steps))
-        written = [step for step in steps if step["do"] in ("answer", "settle", "finish", "park")]
+        if results:
+            enabled = self.plan()
+        written = [step for step in steps if step["do"] in CLOSES and step in enabled]
         if written and not self.has_ended:
             await self._write(written)
         return results
@@ -134,11 +146,11 @@ class Turn:
         if some is None:
             some = [] if self.said is None else self.said.calls
         found = [self._find(call) for call in some]
-        return await self._all([(call, calls.run_call(self, call)) for call in found])
+        return await self._all([(call, partial(calls.run_call, self, call)) for call in found])
 
     async def finish(self, outcome: str = "completed", error: Json = None) -> None:
         """End the turn. Calls that have no answer get one."""
-        self._check_open()
+        self.check_open()
         report = self._report()
         if not report.is_open:  # it was resumed for the sake of one call
             self.outcome = report.operation.outcome or "interrupted"
@@ -156,15 +168,14 @@ class Turn:
     async def accept(self, message: Json) -> None:
         """Begin: the user's message and the operation in one frame."""
         link = self.link
-        start_leaf = link.leaf
         if message is not None:
-            parts = await link.blobs(content_of(message))
-            entry, trigger = link.ambient.ids(), "user"
+            content, entry, trigger = content_of(message), link.ambient.ids(), "user"
         else:
             row = next(iter(pending(link.view())), None)
             if row is None:
                 raise UsageError(f"session {link.id!r}: nothing is queued; give the turn a message")
-            parts, entry, trigger = queued_content(link.view(), row), row.entry, "queue"
+            content, entry, trigger = queued(link.view(), row), row.entry, "queue"
+        parts, start_leaf = await link.blobs(content), link.leaf
         said = {"parent": start_leaf, "role": "user", "content": parts}
         accepted = {
             "operation": self.operation,
@@ -181,7 +192,7 @@ class Turn:
             await link.write_now(events, leaf=entry, withdraw=True)
         except Fenced as error:
             if events[0] not in error.unsaved:  # it was lost before, so nobody has heard of this
-                await testify(link, events)
+                await asyncio.shield(link.behind(testify(link, events)))
             raise
 
     def adopt(self, operation: Operation) -> None:
@@ -189,12 +200,14 @@ class Turn:
         view = self.link.view()
         rows = view.dispatches_of(operation.operation)
         self._call_no = max((row.call_no or 0 for row in rows), default=-1) + 1
-        self._inherited = len(view.head.open_dispatches)
         self.is_aborting = operation.aborting
 
     def enter(self) -> None:
         """The body of the turn begins to run in the present task."""
-        self._task = asyncio.current_task()
+        task = self._task = asyncio.current_task()
+        self._cancelled_before = task.cancelling() if task is not None else 0
+        if self._is_stopped:
+            self._stop()
 
     def abort(self) -> None:
         """Stop the body; `TurnScope` then ends the turn as aborted."""
@@ -216,26 +229,44 @@ class Turn:
         """The leaf was moved: results of calls above it are no longer placed."""
         self.has_moved = True
 
-    def was_stopped(self) -> bool:
-        """Whether a cancellation that arrives is this turn's own; takes it back."""
-        if not self._is_cancelling or self._task is None:
+    async def leave(self, error: BaseException | None) -> bool:
+        """The body has ended. Whether the turn itself has stopped it; its cancellation is then
+        taken back. Raises CancelledError where somebody else has cancelled it as well, and the body
+        did not see it."""
+        task, self._task = self._task, None
+        if not isinstance(error, (GeneratorExit, KeyboardInterrupt, SystemExit)):
+            await self._stop_calls()
+        if task is None or not self._is_cancelling:
             return False
-        self._is_cancelling = False
-        self._task.uncancel()
-        return True
-
-    def leave(self) -> None:
-        """The body has ended: nothing may be stopped any more."""
-        self._task = None
+        is_cancelled = isinstance(error, asyncio.CancelledError)
+        if error is None or (isinstance(error, Exception) and not is_cancelled):
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(0)  # it may not have been delivered yet
+        if task.uncancel() <= self._cancelled_before:
+            return True
+        if error is None:
+            raise asyncio.CancelledError
+        return False
 
     def inferred_outcome(self) -> str:
         """The outcome that the log shows already, else completed."""
         return self._report().verdict.outcome or "completed"
 
     def _stop(self) -> None:
+        self._is_stopped = True
         if self._task is not None and not self._is_cancelling:
             self._is_cancelling = True
             self._task.cancel()
+        for task in self._tasks - {self._task}:
+            task.cancel()
+
+    async def _stop_calls(self) -> None:
+        """Stop calls that the body has left running in tasks of its own."""
+        strays = self._tasks - {asyncio.current_task()}
+        for task in strays:
+            task.cancel()
+        if strays:
+            await asyncio.wait(strays, timeout=GRACE_S)
 
     def _report(self) -> Report:
         view = self.link.view()
@@ -252,40 +283,38 @@ class Turn:
         link = self.link
         rows = self._report().evidence.dispatches
         made = closers(steps, rows, link.leaf, by="host", ambient=link.ambient)
-        await link.write_now(made.events, leaf=made.leaf)
+        ends = next((step for step in steps if step["do"] in ("finish", "park")), None)
+        if ends is not None:  # from here on nothing of it may start
+            self.outcome, self.parked = ends.get("outcome"), ends.get("reason")
+        try:
+            await link.write_now(made.events, leaf=made.leaf)
+        except (Fenced, SchemaError):  # it was not written, and does not wait to be
+            self.outcome = self.parked = None
+            raise
         if self.has_moved:
             link.look_up_leaf()
-        for step in steps:
-            if step["do"] == "finish":
-                self.outcome = step["outcome"]
-            elif step["do"] == "park":
-                self.parked = step["reason"]
 
-    def _jobs(
-        self, steps: Sequence[Instruction]
-    ) -> list[tuple[ModelCall, Coroutine[Any, Any, Result]]]:
+    def _jobs(self, steps: Sequence[Instruction]) -> list[tuple[ModelCall, Work]]:
         view = self.link.view()
-        jobs: list[tuple[ModelCall, Coroutine[Any, Any, Result]]] = []
+        jobs: list[tuple[ModelCall, Work]] = []
         for step in steps:
             if step["do"] == "permit_and_run" or (step["do"] == "leave" and "call_index" in step):
                 index: int = step["call_index"]
                 made = calls_of(view, step["assistant_entry"])[index]
-                jobs.append((made, calls.run_call(self, made)))
+                jobs.append((made, partial(calls.run_call, self, made)))
             elif step["do"] in RUNS:
                 row: Dispatch = view.reader.get(("dispatches", view.session, step["dispatch"]))
                 args = args_of(view, row)
                 call = ModelCall(
                     row.assistant_entry, row.call_index, row.call_id or "", row.tool or "", args
                 )
-                jobs.append((call, RUNS[step["do"]](self, row, args)))
+                jobs.append((call, partial(RUNS[step["do"]], self, row, args)))
         return jobs
 
-    async def _all(
-        self, jobs: Sequence[tuple[ModelCall, Coroutine[Any, Any, Result]]]
-    ) -> list[Result]:
+    async def _all(self, jobs: Sequence[tuple[ModelCall, Work]]) -> list[Result]:
         """Run jobs at once, but those with one call id in turn: a result that was not dispatched
         answers the first unanswered call with its id (rule 5)."""
-        self._check_open()
+        self.check_open()
         if len(jobs) == 1:
             return [await self._one(*jobs[0], None)]
         before: dict[tuple[str, str], asyncio.Task[Result]] = {}
@@ -304,24 +333,27 @@ class Turn:
                 task.cancel()
             await asyncio.wait(tasks)
             raise
-        return [task.result() for task in tasks]
+        failed = [task for task in tasks if task.cancelled() or task.exception() is not None]
+        return [task.result() for task in failed or tasks]
 
     async def _one(
         self,
         call: ModelCall,
-        work: Coroutine[Any, Any, Result],
+        work: Work,
         before: asyncio.Task[Result] | None,
     ) -> Result:
-        key = (call.entry, call.index)
+        key, task = (call.entry, call.index), asyncio.current_task()
+        assert task is not None
         self._running.add(key)
+        self._tasks.add(task)
         try:
             if before is not None:
                 await asyncio.wait([before])
             async with self._slots:
-                return await work
+                return await work()
         finally:
-            work.close()
             self._running.discard(key)
+            self._tasks.discard(task)
 
     def _find(self, call: ModelCall | dict[str, Json]) -> ModelCall:
         known = [] if self.said is None else self.said.calls
@@ -337,7 +369,8 @@ class Turn:
             " this, or it was made already; call what attempt.finish gave, once each"
         )
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
+        """Raise Fenced where the session is lost, and UsageError where the turn has ended."""
         self.link.check()
         if self.has_ended:
             ended = self.outcome or f"parked: {self.parked}"

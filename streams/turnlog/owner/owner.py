@@ -175,9 +175,9 @@ class Owner:
     async def _send(self, frame: SealedFrame) -> int:
         """In flight until its outcome is known. A cancelled call leaves it there, too: it may have
         arrived, and the next call finds out."""
-        self._in_flight = frame
+        is_again, self._in_flight = self._in_flight is frame, frame
         try:
-            position = await self._append(frame)
+            position = await self._append(frame, in_doubt=is_again)
         except (AppendUnknown, asyncio.CancelledError):
             raise
         except BaseException:
@@ -193,13 +193,19 @@ class Owner:
         self.ambient.reach(places.FRAME_SAVED)
         return position
 
-    async def _append(self, frame: SealedFrame) -> int:
+    async def _append(self, frame: SealedFrame, *, in_doubt: bool = False) -> int:
+        """What is refused after an unknown outcome is the copy: the first may still arrive."""
         for left in range(TRIES - 1, -1, -1):
             try:
                 return await self.log.append(frame)
             except AppendUnknown:
+                in_doubt = True
                 if left == 0:
                     raise
+            except LogError as error:
+                if not in_doubt:
+                    raise
+                raise AppendUnknown(f"{error}; a copy sent before may be in the log") from error
         raise AssertionError("unreachable")  # pragma: no cover
 
     async def catch_up(self) -> None:

@@ -29,13 +29,13 @@ def watch(log: Log, session: str, see: See, *, after: int) -> Callable[[], None]
     """
     key = (log, log.partition_of(session))
     tail = _tails.get(key)
-    if tail is None:
+    if tail is None or tail.is_dead:
         tail = _tails[key] = Tail(log, key[1], after)
     tail.add(session, see)
 
     def leave() -> None:
-        if not tail.remove(session, see):
-            _tails.pop(key, None)
+        if not tail.remove(session, see) and _tails.get(key) is tail:
+            del _tails[key]
 
     return leave
 
@@ -49,6 +49,11 @@ class Tail:
         self._at = after
         self._watching: dict[str, list[See]] = {}
         self._task = asyncio.get_running_loop().create_task(self._run())
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether it has ended, or runs in a loop that is not this one."""
+        return self._task.done() or self._task.get_loop() is not asyncio.get_running_loop()
 
     def add(self, session: str, see: See) -> None:
         """Begin to show a session's records."""
