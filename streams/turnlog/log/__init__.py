@@ -1,6 +1,6 @@
 """The log: one port, and adapters that are chosen here and nowhere else, by URL.
 
-    async with turnlog.log.open("sqlite:sessions.db", clock=clock) as log:
+    async with turnlog.log.open("sqlite:sessions.db") as log:
         position = await log.append(seal(header, events))
 
 An adapter is imported when a URL names it.
@@ -8,6 +8,7 @@ An adapter is imported when a URL names it.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,10 +22,14 @@ BUSY_MS = 5_000
 """How long an append waits for the lock of another process before it is refused."""
 
 
+def _now() -> int:
+    return time.time_ns() // 1_000_000
+
+
 def open(
     url: str,
     *,
-    clock: Callable[[], int],
+    clock: Callable[[], int] = _now,
     create: bool = True,
     catch_up: bool = True,
     progress: Progress | None = None,
