@@ -17,9 +17,9 @@ from turnlog.core.recovery import Instruction
 from turnlog.core.rows import Head
 from turnlog.log import EmbeddedLog, Heartbeat
 from turnlog.owner.ambient import Ambient
+from turnlog.owner.closing import closers, in_frames
 from turnlog.owner.owner import Owner, claim
 from turnlog.owner.places import RECOVERY_READY
-from turnlog.recovery.closing import closers, in_frames
 from turnlog.recovery.dry_run import as_data, dry_run
 from turnlog.recovery.liveness import look_around
 from turnlog.recovery.policies import DEFAULT, Policy, follow_policy, is_work, judge, leave
@@ -136,7 +136,9 @@ async def _close(log: EmbeddedLog, owner: Owner, policy: Policy) -> list[Done]:
     ambient = owner.ambient
     released = NewEvent("session_released", ambient.ids(), ambient.now(), {"claim": owner.claim_id})
     ambient.reach(RECOVERY_READY)
-    for events in in_frames([*closers(reports, view, ambient), released]):
+    steps = [step for report in reports for step in report.instructions]
+    made = closers(view, steps, by="recovery", ambient=ambient)
+    for events in in_frames([*made.events, released]):
         await owner.write(events)
     return [_done(report) for report in reports]
 

@@ -9,7 +9,7 @@ from turnlog.core.recovery import CORRUPTED, Instruction, closing
 from turnlog.core.rows import Operation
 from turnlog.host.errors import OperationOpen
 from turnlog.host.link import Link
-from turnlog.owner.closing import closers
+from turnlog.owner.closing import closers, in_frames
 from turnlog.tables.evidence import Report, reports_of
 
 
@@ -38,9 +38,7 @@ async def left_open(link: Link, *, parked: bool) -> Operation:
         raise UsageError(f"session {link.id!r}: no turn is open; begin one by session.turn()")
     operation = prompt.operation
     if prompt.verdict.name == CORRUPTED:
-        made = closers(prompt.instructions, (), link.leaf, by="host", ambient=link.ambient)
-        if made.events:
-            await link.write_now(made.events)
+        await write_steps(link, prompt.instructions)
         raise UsageError(
             f"session {link.id!r}: nothing of operation {operation.operation!r} may run"
             f" ({prompt.verdict.why}); end it by session.close_open()"
@@ -60,8 +58,15 @@ async def close(link: Link, reports: Sequence[Report]) -> None:
         outcome = report.verdict.outcome or "interrupted"
         finish = {"do": "finish", "operation": report.operation.operation, "outcome": outcome}
         steps += closing(report.operation, report.evidence, {**finish, "inferred": True})
-    rows = [row for report in reports for row in report.evidence.dispatches]
-    made = closers(steps, rows, link.leaf, by="host", ambient=link.ambient)
-    if made.events:
-        await link.write_now(made.events, leaf=made.leaf)
-        link.look_up_leaf()
+    if steps:
+        await write_steps(link, steps)
+
+
+async def write_steps(link: Link, steps: Sequence[Instruction]) -> None:
+    """Carry out the instructions that only have to be written, in one frame if they fit in one."""
+    made = closers(link.view(), steps, by="host", ambient=link.ambient)
+    if not made.events:
+        return
+    for events in in_frames(made.events):
+        await link.write_now(events, leaf=made.leaf)
+    link.look_up_leaf()

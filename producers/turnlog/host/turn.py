@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from turnlog.core.errors import Fenced, SchemaError, UsageError
 from turnlog.core.recovery import Instruction, closing
 from turnlog.core.rows import Dispatch, Operation
-from turnlog.host import calls
+from turnlog.host import calls, resuming
 from turnlog.host.attempt import Attempt, Said
 from turnlog.host.calls import ModelCall, Result
 from turnlog.host.content import content_of
@@ -26,7 +26,7 @@ from turnlog.host.evidence import testify
 from turnlog.host.messages import args_of, calls_of, pending, queued
 from turnlog.host.tools import Tools
 from turnlog.owner import places
-from turnlog.owner.closing import CLOSES, closers
+from turnlog.owner.closing import CLOSES
 from turnlog.tables.evidence import Report, report_on
 
 if TYPE_CHECKING:
@@ -279,20 +279,15 @@ class Turn:
         return closing(report.operation, report.evidence, step)
 
     async def _write(self, steps: Sequence[Instruction]) -> None:
-        """Write answers, settlements, the finish, or that it is parked, as one frame."""
-        link = self.link
-        rows = self._report().evidence.dispatches
-        made = closers(steps, rows, link.leaf, by="host", ambient=link.ambient)
+        """Write answers, settlements, the finish, or that it is parked."""
         ends = next((step for step in steps if step["do"] in ("finish", "park")), None)
         if ends is not None:  # from here on nothing of it may start
             self.outcome, self.parked = ends.get("outcome"), ends.get("reason")
         try:
-            await link.write_now(made.events, leaf=made.leaf)
+            await resuming.write_steps(self.link, steps)
         except (Fenced, SchemaError):  # it was not written, and does not wait to be
             self.outcome = self.parked = None
             raise
-        if self.has_moved:
-            link.look_up_leaf()
 
     def _jobs(self, steps: Sequence[Instruction]) -> list[tuple[ModelCall, Work]]:
         view = self.link.view()

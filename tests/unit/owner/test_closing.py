@@ -7,7 +7,7 @@ from tests.unit.query.logs import stored
 from tests.unit.recovery.crashes import dispatched, off_path, world
 from turnlog.core.frames import Header, NewEvent, seal
 from turnlog.core.recovery import closing_entry
-from turnlog.recovery.closing import closers, in_frames
+from turnlog.owner.closing import closers, in_frames
 from turnlog.recovery.dry_run import dry_run
 from turnlog.tables.view import SessionView
 
@@ -15,7 +15,8 @@ from turnlog.tables.view import SessionView
 def closed(story: Story, *, times: int = 1) -> list[NewEvent]:
     tables = stored(story).tables
     reports = list(dry_run(tables, tables.scan("sessions")))
-    return closers(reports * times, SessionView(tables, "s"), world())
+    steps = [step for report in reports for step in report.instructions]
+    return closers(SessionView(tables, "s"), steps * times, by="recovery", ambient=world()).events
 
 
 def test_results_hang_one_under_the_other() -> None:
