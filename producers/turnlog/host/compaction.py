@@ -75,7 +75,7 @@ class _Job(NamedTuple):
     operation: str
     entry: str
     span: Span
-    prepared_at: str
+    prepared_at: str | None
     meter: Meter
 
 
@@ -161,9 +161,14 @@ def _running(link: Link) -> bool:
     return any(row is not None and row.kind == "compaction" and row.claim == claim for row in rows)
 
 
+def leaf_of(view: SessionView) -> str | None:
+    """The id of the leaf; None at the root, where a fork's surface has its parent's."""
+    return view.entry(view.head.leaf).id if view.head.leaf else None
+
+
 def _prepare(link: Link, span: Span, meter: Meter) -> _Job:
     view, ids = link.view(), link.ambient.ids
-    return _Job(ids(), ids(), span, view.entry(view.head.leaf).id, meter)
+    return _Job(ids(), ids(), span, leaf_of(view), meter)
 
 
 async def _replace(link: Link, job: _Job, how: Compaction, trigger: Trigger) -> str:
@@ -257,7 +262,7 @@ def _event(
 ) -> NewEvent:
     view, spots = link.view(), job.span.spots
     data = {
-        "parent": view.entry(view.head.leaf).id,
+        "parent": leaf_of(view),
         "kind": "summary",
         "replaces": {"first": spots[0].id, "last": spots[-1].id},
         "content": content,

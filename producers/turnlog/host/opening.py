@@ -71,7 +71,8 @@ class open_session:  # noqa: N801 - used as a function: async with open_session(
         self._reason = reason
         self._expects_seq = expects_seq
         self._ambient = ambient or Ambient()
-        self._settings = Settings(toolbox(tools), policy or Policy(), window_s, on_error or _tell)
+        tell = _tell if on_error is None else on_error  # which may be an empty list of errors
+        self._settings = Settings(toolbox(tools), policy or Policy(), window_s, tell)
         self._stack = AsyncExitStack()
         self._session: Session | None = None
 

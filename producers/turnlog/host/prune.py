@@ -15,7 +15,7 @@ from turnlog.core.errors import SchemaError, UsageError
 from turnlog.core.frames import NewEvent, canonical
 from turnlog.core.rows import Entry
 from turnlog.core.shapes import is_list
-from turnlog.host.compaction import make_way
+from turnlog.host.compaction import leaf_of, make_way
 from turnlog.host.cuts import Meter, characters, spots_of
 from turnlog.host.link import Link
 from turnlog.tables.view import SessionView
@@ -71,7 +71,7 @@ def _frame(link: Link, how: Trim, meter: Meter) -> list[NewEvent]:
     """The events of one operation over the results that are to be trimmed: all, or as many as fit.
     An empty list where there are none."""
     view = link.view()
-    start = leaf = view.entry(view.head.leaf).id
+    start = leaf = leaf_of(view)
     operation, size = link.ambient.ids(), 0
     entries: list[NewEvent] = []
     for row, whole, content in _trimmed(view, how):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tests.unit.host.scene import assert_balanced
-from turnlog.core.rows import Entry
-from turnlog.host import Session
+from tests.unit.host.scene import MoodyLog, Script, assert_balanced, rows, view_of
+from turnlog.core.rows import Entry, Operation
+from turnlog.host import Session, run_turn
 from turnlog.host.cuts import Message
 from turnlog.tables.view import SessionView
 
@@ -86,3 +86,21 @@ def assert_nothing_lost(view: SessionView) -> None:
         assert row.void is None, row.void
         assert data["tokens_after"] < data["tokens_before"]
     assert_balanced(view.context())
+
+
+def operations(log: MoodyLog) -> list[Operation]:
+    """The operations of compactions, in the order in which they were accepted."""
+    found = [row for row in rows(log, "operations") if row.kind == "compaction"]
+    return sorted(found, key=lambda row: row.accepted)
+
+
+def outcomes(log: MoodyLog) -> list[str | None]:
+    """How the operations of compactions ended."""
+    return [row.outcome for row in operations(log)]
+
+
+async def goes_on(session: Session, log: MoodyLog) -> None:
+    """The session takes a turn and a compaction, at once."""
+    assert await run_turn(session, Script("well"), "and then?") == "completed"
+    assert await session.compact_now(Summariser("short")) is not None
+    assert_nothing_lost(view_of(log))
