@@ -30,7 +30,6 @@ from turnlog.host.errors import CompactionFailed, OperationOpen, told
 from turnlog.host.link import Link
 from turnlog.host.provisional import Provisional
 from turnlog.owner import places
-from turnlog.tables.evidence import reports_of
 from turnlog.tables.view import SessionView
 
 Json = Any
@@ -139,17 +138,12 @@ async def compact(link: Link, first: str, last: str, how: Compaction) -> str:
 async def make_way(link: Link) -> None:
     """Raise OperationOpen where a compaction of this host is under way; end one that a former host
     left."""
-    while True:
-        link.check()
-        if _running(link):
-            raise OperationOpen(
-                f"session {link.id!r}: a compaction is under way; wait for it, one at a time"
-            )
-        reports = reports_of(link.view(), "host")
-        left = [item for item in reports if item.operation.kind == "compaction"]
-        if not left:
-            return
-        await resuming.close(link, left)  # meanwhile somebody else may have begun one
+    link.check()
+    await resuming.end_brackets(link)
+    if _running(link):
+        raise OperationOpen(
+            f"session {link.id!r}: a compaction is under way; wait for it, one at a time"
+        )
 
 
 def _running(link: Link) -> bool:

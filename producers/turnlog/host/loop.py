@@ -50,10 +50,15 @@ async def run_turn(
     Without a message it goes on with the turn that is open, and where none is, with the oldest
     queued input. A model that keeps failing ends the turn as failed. With `compaction` room is made
     before a request that needs it; a model that raises ContextOverflow is asked once more, if the
-    surface has changed by then. Raises what `Session.turn` and
-    `Session.resume` raise, Fenced, and LogError, after which the turn is still open.
+    surface has changed by then. Where nothing but a compaction was cut short, it is ended, and
+    `interrupted` given. Raises what `Session.turn` and `Session.resume` raise, Fenced, and
+    LogError, after which the turn is still open.
     """
-    is_open = message is None and bool(session.reports())
+    left = {report.operation.kind for report in session.reports()}
+    is_open = message is None and not left <= {"compaction", "navigation"}
+    if message is None and left and not is_open and not session.pending():
+        await session.close_open()  # what a crash cut short there has nothing to go on with
+        return "interrupted"
     async with session.resume() if is_open else session.turn(message) as turn:
         room = Room(session, compaction)
         await _run(session, model, turn, room, _Bounds(name, attempts, steps))

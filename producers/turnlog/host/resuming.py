@@ -51,6 +51,17 @@ async def left_open(link: Link, *, parked: bool) -> Operation:
     return operation
 
 
+async def end_brackets(link: Link) -> None:
+    """End the compactions and navigations that former hosts left open: there is nothing in them to
+    go on with, so they hold nothing up."""
+    kinds, claim = ("compaction", "navigation"), link.owner.claim_id
+    found = [item for item in reports_of(link.view(), "host") if item.is_open]
+    await close(
+        link,
+        [item for item in found if item.operation.kind in kinds and item.operation.claim != claim],
+    )
+
+
 async def close(link: Link, reports: Sequence[Report]) -> None:
     """End some operations: every call gets an answer, all in one frame."""
     steps: list[Instruction] = []

@@ -39,6 +39,7 @@ class TurnScope:
         else:
             if not link.is_lost or self._message is None:  # else `accept` offers it again
                 link.check()
+                await resuming.end_brackets(link)
                 resuming.check_free(link)
             turn = self._turn = Turn(link, link.ambient.ids())
             link.turn = turn

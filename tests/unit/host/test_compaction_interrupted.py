@@ -225,3 +225,19 @@ async def test_many_at_once_and_a_former_hosts_left_one_is_open_at_a_time() -> N
         assert sum(isinstance(item, str) for item in ended) == 1, ended
         assert sum(isinstance(item, OperationOpen) for item in ended) == 3, ended
     assert_sound(log)
+
+
+@pytest.mark.parametrize("queued", [False, True])
+@pytest.mark.parametrize("message", [None, "go"])
+async def test_what_was_cut_short_holds_no_turn_up(message: str | None, queued: bool) -> None:
+    log = MoodyLog()
+    await die_in(log, lambda session: session.compact_now(slow))
+    async with host(log, name="h2") as session:
+        if queued:
+            await session.queue_input("later")
+        ended = await run_turn(session, Script("well"), message)
+        assert ended == ("completed" if message or queued else "interrupted")
+        assert outcomes(log) == ["interrupted"]
+        assert_ended(log)
+        await goes_on(session, log)
+    assert_sound(log)
