@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import turnlog.cli.importing
 import turnlog.cli.words
 import turnlog.log
 from tests.contract.heartbeats import beat
@@ -500,3 +501,23 @@ def test_nothing_of_a_session_acts_on_the_terminal(turnlog_: Caller) -> None:
         done = turnlog_.on(*arguments)
         for stream in (done.out, done.err):
             assert not set(stream) & set("\x1b\x07\u202e\r")
+
+
+def test_an_import_is_at_work_while_it_runs(
+    turnlog_: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import_files, seen = turnlog.cli.importing.import_files, list[Heartbeat]()
+
+    async def watched(log: Any, *args: Any, **options: Any) -> Any:
+        seen.extend(await log.heartbeats())
+        return await import_files(log, *args, **options)
+
+    monkeypatch.setattr(turnlog.cli.importing, "import_files", watched)
+    turnlog_.good("import", "pi", turnlog_.folder)
+    assert [one.host.startswith("turnlog import on") for one in seen] == [True]
+
+    async def after() -> list[Heartbeat]:
+        async with turnlog_log(turnlog_) as log:
+            return await log.heartbeats()
+
+    assert asyncio.run(after()) == []

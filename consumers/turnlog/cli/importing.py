@@ -17,6 +17,7 @@ from turnlog.core.errors import UsageError
 from turnlog.ingest import FORMATS, Masker, Report, import_files
 from turnlog.log import EmbeddedLog
 from turnlog.owner.ambient import Ambient
+from turnlog.owner.heartbeat import pulse_of
 
 FINDINGS_SHOWN = 20
 
@@ -48,15 +49,22 @@ def run_import(
     masker: Masker | None,
 ) -> Report:
     """Import with a progress bar."""
+    ambient = Ambient()
+    host = f"turnlog import on {platform.node() or 'this machine'}"
 
     async def work() -> Report:
+        # a recovery that looks meanwhile is to see that somebody is at work on these sessions
+        async with pulse_of(log, host, ambient=ambient):
+            return await import_all()
+
+    async def import_all() -> Report:
         with terminal.steps(f"importing {format_}", are_bytes=True) as progress:
             return await import_files(
                 log,
                 format_,
                 paths,
-                ambient=Ambient(),
-                host=f"turnlog import on {platform.node() or 'this machine'}",
+                ambient=ambient,
+                host=host,
                 masker=masker,
                 progress=progress,
             )
