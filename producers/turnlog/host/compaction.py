@@ -184,11 +184,11 @@ async def _replace(link: Link, job: _Job, how: Compaction, trigger: Trigger) -> 
         finished = {"operation": job.operation, "outcome": "completed"}
         await link.write_now([event, link.event("operation_finished", finished)], leaf=event.id)
     except asyncio.CancelledError:
-        await _end(link, job, "aborted")
+        _end(link, job, "aborted")
         link.behind(_save(link))
         raise
     except Exception as error:
-        await _end(link, job, "failed", error)
+        _end(link, job, "failed", error)
         if not isinstance(error, LogError):  # then it waits for a flush, with what failed
             await _save(link)
         raise
@@ -279,18 +279,15 @@ def _void(link: Link, event: NewEvent) -> str | None:
     return after.entry(after.number(event.id)).void
 
 
-async def _end(link: Link, job: _Job, outcome: str, error: Exception | None = None) -> None:
-    """End the operation where it is open, so that this claim can go on. The batch takes it before
-    anything is awaited: who called may be cancelled, and begin another compaction at once."""
+def _end(link: Link, job: _Job, outcome: str, error: Exception | None = None) -> None:
+    """End the operation where it is open, so that this claim can go on. The batch takes it at once:
+    who called may be cancelled, and begin another compaction."""
     if link.is_lost or job.operation not in link.view().head.open_operations:
         return
     data: dict[str, Json] = {"operation": job.operation, "outcome": outcome}
     if error is not None:
         data["error"] = told(error)
-    try:
-        await link.write([link.event("operation_finished", data)])
-    except TurnlogError as failure:
-        link.settings.on_error(failure)
+    link.put([link.event("operation_finished", data)])
 
 
 async def _save(link: Link) -> None:

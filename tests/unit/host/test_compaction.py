@@ -9,11 +9,15 @@ import pytest
 from tests.unit.host.scene import (
     AMBIENT,
     MoodyLog,
+    Script,
     assert_ended,
     assert_sound,
+    calls,
+    dispatch_of,
     head_of,
     host,
     told,
+    tool,
     types_of,
 )
 from tests.unit.host.talks import (
@@ -28,7 +32,7 @@ from tests.unit.host.talks import (
     talk,
 )
 from turnlog.core.errors import EntryNotFound, SchemaError, UsageError
-from turnlog.host import Compaction, CompactionFailed, OperationOpen
+from turnlog.host import Compaction, CompactionFailed, OperationOpen, OutcomeUnknown, run_turn
 from turnlog.host.cuts import characters
 from turnlog.owner.guest import request_abort, write_guest
 
@@ -399,4 +403,54 @@ async def test_somebody_may_ask_it_to_stop() -> None:
         with pytest.raises(CompactionFailed, match="asked to stop"):
             await session.compact_now(summarise)
         await goes_on(session, log)
+    assert_sound(log)
+
+
+async def test_what_turnlog_itself_raises_in_a_summariser_is_raised_as_it_is() -> None:
+    log = MoodyLog()
+
+    async def summarise(messages: list[dict[str, Any]]) -> str:
+        await session.compact("nowhere", "nowhere", Summariser())
+        raise AssertionError
+
+    async with host(log) as session:
+        await talk(session)
+        with pytest.raises(OperationOpen):
+            await session.compact_now(summarise)
+        assert outcomes(log) == ["failed"]
+        await goes_on(session, log)
+    assert_sound(log)
+
+
+async def test_a_later_answer_of_a_call_that_is_summarised_stays_on_the_surface() -> None:
+    """A person allowed a second start after the summary: rule 4 lets no span hold its result."""
+
+    def run(call: Any) -> None:
+        raise OutcomeUnknown("lost")
+
+    log = MoodyLog()
+    async with host(log, tool(run)) as session:
+        assert await run_turn(session, Script(calls("t")), "go") == "completed"
+        await say(session, "user", "and?")
+        assert await session.compact_now(Summariser(".")) is not None
+        row, link = dispatch_of(log), session.link
+        first = session.view().event_data(row.tries[-1]["position"], row.tries[-1]["index"])
+        allowed = {"dispatch": row.dispatch, "try": 1, "by": "p"}
+        again = {**first, "try": 2, "result_entry": "again"}
+        await link.write_now([link.event("rerun_allowed", allowed)])
+        await link.write_now([link.event("tool_dispatched", again)])
+        said = {"call_id": row.call_id, "tool": "t", "dispatch": row.dispatch, "status": "ok"}
+        data = {"parent": link.leaf, "role": "tool", "content": [], **said}
+        await link.write_now([link.event("message", data, "again")], leaf="again")
+        finished = {"operation": row.operation, "outcome": "completed"}
+        await link.write_now([link.event("operation_finished", finished)])
+        await talk(session, 1)
+        surface = session.view().surface()
+        answer_ = session.view().number("again")
+        assert answer_ in surface
+        await session.compact_now(Summariser("."))
+        assert answer_ in session.view().surface()
+        with pytest.raises(UsageError, match="cannot be summarised"):
+            await session.compact("again", "again", Summariser("."))
+        assert_nothing_lost(session.view())
     assert_sound(log)
