@@ -1,4 +1,4 @@
-"""README's code blocks do what they say, in an empty folder, one after the other."""
+"""The code blocks of README and docs/testing.md do what they say, in an empty folder."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
-README = (Path(__file__).parents[2] / "README.md").read_text()
-BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+ROOT = Path(__file__).parents[2]
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+README = (ROOT / "README.md").read_text()
+BLOCKS = BLOCK.findall(README)
+TESTING = (ROOT / "docs" / "testing.md").read_text()
 
 
 def run(command: list[str], folder: Path, text: str | None = None) -> subprocess.CompletedProcess:
@@ -51,4 +54,17 @@ def test_the_python_runs(block: str, tmp_path: Path) -> None:
 
 def test_links_lead_to_files() -> None:
     for path in re.findall(r"\]\((?!http)([^)#]+)", README):
-        assert (Path(__file__).parents[2] / path).exists(), path
+        assert (ROOT / path).exists(), path
+
+
+def test_the_tests_that_authors_are_shown_pass(tmp_path: Path) -> None:
+    blocks = [block for _, block in BLOCK.findall(TESTING)]
+    for block in blocks:
+        name = re.match(r"# (\w+\.py)\n", block)
+        assert name, f"the first line says which file it is: {block}"
+        (tmp_path / name[1]).write_text(block)
+    done = run([sys.executable, "-W", "error", "-m", "pytest", "-q", "-p", "no:asyncio"], tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{len(re.findall('^def test_', TESTING, re.MULTILINE))} passed" in done.stdout
+    done = run([sys.executable, "-W", "error", "worker.py"], tmp_path)
+    assert done.returncode == 0, done.stderr
