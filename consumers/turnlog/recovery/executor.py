@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 from turnlog.core.errors import OwnershipError, TurnlogError
 from turnlog.core.frames import NewEvent
 from turnlog.core.recovery import Instruction
-from turnlog.core.rows import Head
+from turnlog.core.rows import Head, Key, Row
 from turnlog.log import EmbeddedLog, Heartbeat
 from turnlog.owner.ambient import Ambient
 from turnlog.owner.closing import closers, in_frames
@@ -24,7 +24,7 @@ from turnlog.recovery.dry_run import as_data, dry_run
 from turnlog.recovery.liveness import look_around
 from turnlog.recovery.policies import DEFAULT, Policy, follow_policy, is_work, judge, leave
 from turnlog.tables.evidence import Report
-from turnlog.tables.store import View
+from turnlog.tables.store import Store, View
 from turnlog.tables.view import SessionView
 
 CONCURRENCY = 32
@@ -106,7 +106,7 @@ async def recover_session(
         owner = await claim(
             log,
             session,
-            tables=log.tables,
+            tables=_AsJudged(log.tables, head),
             host=host,
             reason="recovery",
             ambient=ambient,
@@ -126,6 +126,22 @@ def with_open_work(view: View) -> Iterator[str]:
 def has_open_work(head: Head) -> bool:
     """Whether a session has an operation or a dispatch open."""
     return bool(head.open_operations or head.open_dispatches or "open_dispatches" in head.overflow)
+
+
+class _AsJudged:
+    """Tables whose head of one session stays the one that was judged: the claim then names an epoch
+    and a seq of one moment, and what other processes have written since makes it lose."""
+
+    def __init__(self, tables: Store, head: Head) -> None:
+        self._tables = tables
+        self._head = head
+
+    def get(self, key: Key, /) -> Row | None:
+        is_head = key == ("sessions", self._head.session)
+        return self._head if is_head else self._tables.get(key)
+
+    async def wait(self, position: int, partition: int = 0) -> None:
+        await self._tables.wait(position, partition)
 
 
 async def _close(log: EmbeddedLog, owner: Owner, policy: Policy) -> list[Done]:

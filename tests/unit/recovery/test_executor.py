@@ -45,7 +45,7 @@ from turnlog.log.memory import MemoryLog
 from turnlog.owner.heartbeat import system_boot
 from turnlog.owner.places import RECOVERY_READY
 from turnlog.recovery.executor import count, recover_all, recover_session
-from turnlog.recovery.policies import Policy
+from turnlog.recovery.policies import Policy, judge
 from turnlog.tables.view import SessionView
 
 
@@ -308,6 +308,27 @@ def test_a_host_that_still_writes_is_not_robbed() -> None:
     [done] = recovered(log)
     assert (done.did, [step["do"] for step in done.instructions]) == ("left", ["leave"])
     assert "somebody else" in done.why
+    assert SessionView(log.tables, "s").head.claim == story.claim_id
+
+
+def test_a_claim_between_judging_and_claiming_is_not_robbed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    story = dispatched()
+    story.claim(reason="takeover")  # nothing is written under it
+    log = log_of(story)
+
+    def judge_slowly(*args: Any, **options: Any) -> Any:
+        judged = judge(*args, **options)
+        before = len(story.records)
+        story.claim(reason="takeover")  # at the very seq that was seen
+        with pytest.raises(StopIteration):
+            log.load(story.records[before:]).send(None)  # type: ignore[attr-defined]
+        return judged
+
+    monkeypatch.setattr("turnlog.recovery.executor.judge", judge_slowly)
+    [done] = recovered(log)
+    assert done.did == "left"
     assert SessionView(log.tables, "s").head.claim == story.claim_id
 
 
