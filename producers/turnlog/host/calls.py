@@ -7,24 +7,20 @@ cancelling; what a cancelled call leaves is settled behind its caller.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from turnlog.core.blobs import is_reference
 from turnlog.core.errors import Fenced, SchemaError, TurnlogError
-from turnlog.core.fold.operations import waiting_key
 from turnlog.core.frames import NewEvent, canonical, digest_of
 from turnlog.core.recovery import closing_entry, idempotency_key
-from turnlog.core.rows import Approval, Dispatch
-from turnlog.core.shapes import is_object
+from turnlog.core.rows import Dispatch
 from turnlog.core.text import well_formed
 from turnlog.host.content import Content, content_of
 from turnlog.host.effects import STOPPED, Outcome, finished, run_tool, stopped, tell
 from turnlog.host.errors import told
 from turnlog.host.evidence import testify
-from turnlog.host.tools import Ask, Denied, Happened, Never, Tool, ToolCall, stricter
+from turnlog.host.permission import asked, denial, validated
+from turnlog.host.tools import Happened, Never, Tool, ToolCall, stricter
 from turnlog.owner import places
 from turnlog.owner.owner import Start
 
@@ -77,11 +73,11 @@ async def run_call(turn: Turn, call: ModelCall) -> Result:
         return await refuse(
             turn, call, "error", f"There is no tool {call.tool!r}; there are: {names}"
         )
-    args = _validated(tool, call.args)
+    args = validated(tool, call.args)
     if isinstance(args, str):
         return await refuse(turn, call, "error", args)
-    asked = ToolCall(turn.link.id, turn.operation, call.tool, call.call_id, args)
-    denied = await _permit(turn, call, tool, asked)
+    proposed = ToolCall(turn.link.id, turn.operation, call.tool, call.call_id, args)
+    denied = await denial(turn, call, tool, proposed)
     if denied is not None:
         return await refuse(turn, call, "not_started", denied)
     if turn.open_dispatches >= MAX_OPEN:
@@ -111,8 +107,8 @@ async def probe(turn: Turn, row: Dispatch, args: dict[str, Json]) -> Result:
     """Ask the tool whether a dispatch took effect; only where it never did may it run."""
     tool = turn.tools[row.tool or ""]
     assert tool.probe is not None
-    asked = _call_of(turn, _next(turn, row, row.result_entry), args)
-    found = await _asked(tool.probe(asked))
+    probed = _call_of(turn, _next(turn, row, row.result_entry), args)
+    found = await asked(tool.probe(probed))
     if isinstance(found, BaseException):
         text = f"The probe failed: {told(found)['message']}"
         return await answer_dispatch(turn, row, Outcome("unknown", tell(text)))
@@ -319,82 +315,6 @@ def _call_of(turn: Turn, data: dict[str, Json], args: dict[str, Json]) -> ToolCa
         try_number=data["try"],
         idempotency_key=data["idempotency_key"],
     )
-
-
-def _validated(tool: Tool, args: Json) -> dict[str, Json] | str:
-    """The arguments to use, or what to tell the model."""
-    if not is_object(args) or is_reference(args):
-        return f"The arguments are no JSON object: {args!r:.200}"
-    own = deepcopy(args)  # whoever changes them changes nothing of the message
-    if tool.validate is None:
-        return own
-    try:
-        found: Json = tool.validate(own)
-        canonical(found)
-    except (Exception, SystemExit) as error:
-        return f"The arguments are not valid: {told(error)['message']}"
-    if not is_object(found):
-        return f"The arguments are not valid: their check gave {found!r:.200}"
-    return found
-
-
-async def _permit(turn: Turn, call: ModelCall, tool: Tool, asked: ToolCall) -> str | None:
-    """None where the call may run, else what to tell the model."""
-    decision = _decision(turn, call)
-    if decision is None and _is_waiting(turn, call):
-        decision = await _ask(turn, call)
-    if decision is None and tool.permit is not None:
-        answer = await _asked(tool.permit(asked))
-        if isinstance(answer, BaseException):
-            why = told(answer)["message"]
-            return f"Whether it is permitted could not be found out: {why}"
-        if isinstance(answer, Denied):
-            return f"Not permitted: {answer.reason}"
-        if isinstance(answer, Ask):
-            decision = await _ask(turn, call)
-        elif answer is not True:
-            return "Not permitted."
-    return None if decision in (None, "allow") else "A person did not permit it."
-
-
-async def _asked(question: Awaitable[_T]) -> _T | BaseException:
-    """What a tool's own code says, or what it raises. Only cancelling this task is raised."""
-    try:
-        return await question
-    except asyncio.CancelledError as error:
-        task = asyncio.current_task()
-        if task is not None and task.cancelling():
-            raise
-        return error  # its own: nobody has cancelled this task
-    except (Exception, SystemExit) as error:
-        return error
-
-
-async def _ask(turn: Turn, call: ModelCall) -> str:
-    """Wait until a person has decided; meanwhile the session requires action."""
-    link = turn.link
-    data = {
-        "operation": turn.operation,
-        "call_id": call.call_id,
-        "assistant_entry": call.entry,
-    }
-    await link.write_now([link.event("approval_asked", data)])
-    while (decision := _decision(turn, call)) is None:
-        await link.news()
-        link.check()
-    return decision
-
-
-def _is_waiting(turn: Turn, call: ModelCall) -> bool:
-    """Whether a person was asked already, by whatever host."""
-    key = waiting_key(turn.operation, call.entry, call.call_id)
-    return key in turn.link.view().head.waiting
-
-
-def _decision(turn: Turn, call: ModelCall) -> str | None:
-    key = ("approvals", turn.link.id, turn.operation, call.entry, call.call_id)
-    row: Approval | None = turn.link.view().reader.get(key)
-    return row.decision if row is not None else None
 
 
 def _content(result: Json) -> Content:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from turnlog.core.blobs import resolve
 from turnlog.core.errors import UsageError
 from turnlog.core.frames import canonical
 from turnlog.core.rows import Head, Input
@@ -63,6 +64,14 @@ class Session:
         A list of {"role", "content", "entry"}; tool messages also have "call_id", "tool", "status".
         """
         return self.view().context()
+
+    def whole(self, part: dict[str, Json]) -> dict[str, Json]:
+        """A content part with what is kept outside of its event, as a blob, put back.
+
+        A context shows no more than a preview of a large part. A part that is no blob, or whose
+        blob is in no session that this one was forked from, is given back as it is.
+        """
+        return resolve(part, self.view().blob)
 
     @property
     def leaf(self) -> str | None:

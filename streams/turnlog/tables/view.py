@@ -103,12 +103,24 @@ class SessionView:
         return frame
 
     def blob(self, digest: str) -> bytes | None:
-        """The bytes of a blob, or None where a slice of it is missing."""
+        """The bytes of a blob of this session or one it was forked from, or None where a slice is
+        missing."""
         row: Blob | None = self.reader.get(("blobs", self.session, digest))
         if row is None or len(row.positions) < row.of:
-            return None
+            return self._blob_of_parents(digest)
         slices = (self.event_data(*row.positions[str(index)]) for index in range(row.of))
         return b"".join(base64.b64decode(data["bytes"]) for data in slices)
+
+    def _blob_of_parents(self, digest: str) -> bytes | None:
+        seen, parent = {self.session}, self.parent()
+        while parent is not None and parent[0].session not in seen:
+            view = parent[0]
+            seen.add(view.session)
+            row: Blob | None = view.reader.get(("blobs", view.session, digest))
+            if row is not None and len(row.positions) == row.of:
+                return view.blob(digest)
+            parent = view.parent()
+        return None
 
     def path(self, number: int | None = None) -> list[Entry]:
         """The entries from the root to one (the leaf by default)."""
