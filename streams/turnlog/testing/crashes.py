@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Coroutine, Generator
 from contextvars import ContextVar, Token
 from typing import Any, Self, TypeVar
+from weakref import WeakSet
 
 from turnlog.log.port import EmbeddedLog
 from turnlog.owner.ambient import Ambient, Reach
@@ -82,6 +83,7 @@ class dying:  # noqa: N801 - used as a function: async with dying(…) as host
         """How often each place was reached."""
         self.crashed = False
         self._tasks: set[asyncio.Future[Any]] = set()
+        self._made: WeakSet[asyncio.Future[Any]] = WeakSet()
         self._cancels = 0
         self._has_left = False
 
@@ -162,16 +164,12 @@ class dying:  # noqa: N801 - used as a function: async with dying(…) as host
         else:
             task = self._factory_before(loop, work, **given)
         if _life.get() is self:
+            self._made.add(task)
             self._tasks.add(task)
-            task.add_done_callback(self._ended)
+            task.add_done_callback(self._tasks.discard)
             if self.crashed:
                 task.cancel()
         return task
-
-    def _ended(self, task: asyncio.Future[Any]) -> None:
-        self._tasks.discard(task)
-        if self.crashed and not task.cancelled():
-            task.exception()  # nobody is left to look at it
 
     async def _bury(self) -> None:
         """Return when all tasks of the dead host have ended."""
@@ -184,6 +182,9 @@ class dying:  # noqa: N801 - used as a function: async with dying(…) as host
                     f"the host died at {self._place}:{self._nth}, but these tasks of it do not end"
                     f" when they are cancelled: {', '.join(map(repr, self._tasks))}"
                 )
+        for task in self._made:
+            if task.done() and not task.cancelled():
+                task.exception()  # asyncio would tell that nobody looked at it
 
     def _not_reached(self) -> str:
         reached = ", ".join(f"{place} ({count})" for place, count in self.reached.items())

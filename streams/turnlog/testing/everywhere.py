@@ -59,8 +59,9 @@ async def for_each_crash(
     and then once for each time that it reached one, dying there. After each run, a second host runs
     `recover`: it is to go on with what is open, and to do nothing where nothing is. Then `check`
     asserts what must be true. With a `depth` of 2 the second host dies at each place that it
-    reaches, too, and a third one recovers. `only` runs one crash: `"t1.sent:2"`, or several with
-    a > between. `make_log` is given the clock. Gives the crashes that were tried.
+    reaches, too, and a third one recovers. `only` begins with one crash instead of none:
+    `"t1.sent:2"`, or several with a > between. `make_log` is given the clock. Gives the crashes
+    that were tried.
 
     Asserted by itself, unless `settled` is False: after `recover` no operation is open but those
     that are parked, no dispatch is without an answer, and recovering again adds nothing.
@@ -70,7 +71,7 @@ async def for_each_crash(
     a crash is raised as it is.
     """
     runner = _Runner(scenario, recover, check, make_log, settled)
-    waiting: list[Path] = [()] if only is None else [tuple(map(str.strip, only.split(">")))]
+    waiting: list[Path] = [tuple(map(str.strip, only.split(">"))) if only else ()]
     failed: list[tuple[Path, Exception]] = []
     tried: list[Path] = []
     while waiting:
@@ -84,7 +85,7 @@ async def for_each_crash(
             continue
         finally:
             tried.append(path)
-        if only is None and len(path) < depth:
+        if len(path) < depth:
             waiting.extend((*path, point) for point in _points(reached))
     if failed:
         raise AssertionError(_told(failed, len(tried))) from failed[0][1]

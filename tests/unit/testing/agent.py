@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from turnlog.host import Tool, open_session, run_turn
 from turnlog.host.tools import STRICTNESS
 from turnlog.testing import ScriptedModel, World, call
-
-CALLS = [call(effect, call_id=f"call-{effect}", of=effect) for effect in STRICTNESS]
 
 
 def tools(world: World) -> list[Tool]:
     return [world.effects.tool(effect, effect, returns=f"{effect} ok") for effect in STRICTNESS]
 
 
-def model() -> ScriptedModel:
-    return ScriptedModel([CALLS, "All done."], by_context=True)
+def model(names: Sequence[str] = STRICTNESS) -> ScriptedModel:
+    calls = [call(name, call_id=f"call-{name}", of=name) for name in names]
+    return ScriptedModel([calls, "All done."], by_context=True)
 
 
 async def work(world: World) -> None:

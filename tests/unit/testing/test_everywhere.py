@@ -49,6 +49,11 @@ async def test_one_alone() -> None:
     assert await for_each_crash(knock, knock, only="door:2 > door:1") == [("door:2", "door:1")]
 
 
+async def test_one_and_those_after_it() -> None:
+    tried = await for_each_crash(knock, knock, only="door:2", depth=2)
+    assert tried == [("door:2",), ("door:2", "door:1"), ("door:2", "door:2")]
+
+
 async def test_each_run_has_a_world_of_its_own_and_all_its_hosts_share_it() -> None:
     worlds: list[World] = []
 

@@ -7,6 +7,12 @@ import sys
 from importlib.metadata import entry_points
 from pathlib import Path
 
+from turnlog.host import open_session, run_turn
+from turnlog.testing import call
+from turnlog.testing.memory import START_MS
+
+pytest_plugins = ["turnlog.testing.plugin"]
+
 TESTS = """
 import asyncio
 from turnlog.host import open_session, run_turn
@@ -43,6 +49,16 @@ def test_a_project_that_names_the_plugin_has_its_fixtures(tmp_path: Path) -> Non
     assert "2 passed" in done.stdout, done.stdout + done.stderr
     listed = run(tmp_path, "--fixtures")
     assert "A log in memory, closed when the test ends." in listed.stdout
+
+
+async def test_the_fixtures(turnlog_log, turnlog_clock, scripted_model, effect_counter) -> None:
+    model = scripted_model([call("pay")], "Paid.")
+    async with open_session(turnlog_log, "s", host="h", tools=[effect_counter.tool("pay")]) as s:
+        turnlog_clock.advance(3)
+        assert await run_turn(s, model, "Pay.") == "completed"
+    last = [stored.time async for stored in turnlog_log.read()][-1]
+    assert last == turnlog_clock() == START_MS + 3_000
+    effect_counter.assert_count("pay", 1)
 
 
 def test_no_other_run_of_pytest_loads_it() -> None:
