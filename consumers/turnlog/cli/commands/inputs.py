@@ -82,8 +82,9 @@ def demo(
     """See the main job, on sessions of our own making.
 
     Writes a handful of session files as Claude Code and pi would, imports them into a log in a
-    folder of its own, and shows what turnlog makes of them. Fails where a figure is not what was
-    counted when the files were written.
+    folder of its own, and shows what turnlog makes of them. Then agent hosts work on that log in
+    processes of their own: one is killed in the middle of its calls, two freeze and wake, and
+    others go on in their place. Fails where a figure is not what it must be.
 
     \b
     Examples:
@@ -91,7 +92,7 @@ def demo(
       turnlog demo --mine --keep ./turnlog-demo
       turnlog demo --json
     """
-    from turnlog.cli.demo import run_demo
+    from turnlog.cli.demo.run import run_demo
 
     perform(
         Common(None, json, quiet, verbose, no_color),

@@ -28,16 +28,21 @@ class Check(NamedTuple):
     ok: bool
 
 
+def compare(what: str, expected: Json, found: Json) -> Check:
+    """A figure beside what it should be."""
+    return Check(what, expected, found, expected == found)
+
+
 def check_sample(view: View, sample: Sample) -> Iterator[Check]:
     """Each figure that is known of a sample's session."""
     try:
         session = SessionView(view, sample.session)
     except SessionNotFound:
-        yield _check(f"{sample.session}: in the log", True, False)
+        yield compare(f"{sample.session}: in the log", True, False)
         return
     found = figures(session, [str(name) for name in sample.expects.get("usage", {})])
     for name, expected in sample.expects.items():
-        yield _check(f"{sample.session}: {name}", expected, found.get(name))
+        yield compare(f"{sample.session}: {name}", expected, found.get(name))
 
 
 def figures(session: SessionView, usage: Sequence[str]) -> dict[str, Json]:
@@ -59,7 +64,7 @@ def check_torn(samples: Sequence[Sample], reports: Sequence[Report]) -> Iterator
     named = [
         problem.file for report in reports for problem in report.problems if problem.file in files
     ]
-    yield _check("files with a line that is cut off", torn, named)
+    yield compare("files with a line that is cut off", torn, named)
 
 
 def check_secrets(view: View, reports: Sequence[Report]) -> Iterator[Check]:
@@ -70,15 +75,15 @@ def check_secrets(view: View, reports: Sequence[Report]) -> Iterator[Check]:
         for head in heads(view)
         if any(key in stored.record.body for stored in view.records(head.session))
     ]
-    yield _check("sessions with a secret left in them", [], holding)
-    yield _check("secrets were masked", True, any(report.masked for report in reports))
+    yield compare("sessions with a secret left in them", [], holding)
+    yield compare("secrets were masked", True, any(report.masked for report in reports))
 
 
 def check_log(view: View, log: EmbeddedLog) -> Iterator[Check]:
     """The log is whole, and its tables are a fold of it."""
     damaged = [finding.session for finding in fsck(view) if finding.is_damage]
-    yield _check("sessions with damage", [], damaged)
-    yield _check("rows that differ from a fresh fold", 0, sum(1 for _ in log.verify()))
+    yield compare("sessions with damage", [], damaged)
+    yield compare("rows that differ from a fresh fold", 0, sum(1 for _ in log.verify()))
 
 
 def _unanswered(session: SessionView) -> int:
@@ -86,7 +91,3 @@ def _unanswered(session: SessionView) -> int:
     answered = {row.answers for row in path}
     calls = [(row.number, index) for row in path for index in range(len(row.calls))]
     return sum(call not in answered for call in calls)
-
-
-def _check(what: str, expected: Json, found: Json) -> Check:
-    return Check(what, expected, found, expected == found)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from turnlog.cli.briefs import heading, style, words
+from turnlog.cli.demo.acts_page import print_crash, print_frozen
 from turnlog.cli.importing import rates
 from turnlog.cli.plain import brief, counted, money, size, tokens
 from turnlog.cli.recover import print_report
@@ -16,7 +18,7 @@ from turnlog.query.show import entry_id
 from turnlog.tables.view import SessionView
 
 if TYPE_CHECKING:
-    from turnlog.cli.demo import Shown
+    from turnlog.cli.demo.run import Shown
 
 COSTS_SHOWN = 12
 PROBLEMS_SHOWN = 5
@@ -28,6 +30,8 @@ def print_page(terminal: Terminal, shown: Shown) -> None:
     _tree(terminal, shown)
     _surfaces(terminal, shown)
     _open(terminal, shown)
+    print_crash(terminal, shown.acts.crash, partial(_section, terminal, 5))
+    print_frozen(terminal, shown.acts.frozen, partial(_section, terminal, 6))
     _costs(terminal, shown)
     _checks(terminal, shown)
     _next(terminal, shown)
@@ -91,7 +95,7 @@ def _open(terminal: Terminal, shown: Shown) -> None:
 
 
 def _costs(terminal: Terminal, shown: Shown) -> None:
-    _section(terminal, 5, "Cost per session (Claude Code writes tokens, and no price)")
+    _section(terminal, 7, "Cost per session (Claude Code writes tokens, and no price)")
     for row in shown.sessions[:COSTS_SHOWN]:
         usage = row["usage"]
         cached = usage["cache_read"] + usage["cache_write"]
@@ -108,14 +112,11 @@ def _costs(terminal: Terminal, shown: Shown) -> None:
 
 
 def _checks(terminal: Terminal, shown: Shown) -> None:
-    _section(terminal, 6, "Are the figures right?")
+    _section(terminal, 8, "Are the figures right?")
     wrong = [check for check in shown.checks if not check.ok]
     if not wrong:
         count = counted(len(shown.checks), "figure")
-        terminal.print(
-            ("   yes: ", "bold green"),
-            f"{count} as counted when the files were written",
-        )
+        terminal.print(("   yes: ", "bold green"), f"{count}, each as it must be")
     for check in wrong:
         terminal.print(
             ("   no: ", "bold red"),

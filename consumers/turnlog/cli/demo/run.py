@@ -1,7 +1,7 @@
-"""`turnlog demo`: the main job from end to end, on session files of our own making.
+"""`turnlog demo`: the main job from end to end, on session files and agent hosts of our own making.
 
-The figures are checked against what was counted when the files were written; the command fails
-where any of them is another one.
+The figures are checked against what was counted when the files were written, and against what must
+come of each crash; the command fails where any of them is another one.
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ from __future__ import annotations
 import shlex
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from turnlog.cli.demo_checks import Check, check_log, check_sample, check_secrets, check_torn
+from turnlog.cli.demo.acts import Acts, play
+from turnlog.cli.demo.checks import Check, check_log, check_sample, check_secrets, check_torn
 from turnlog.cli.guard import FAILED
 from turnlog.cli.importing import run_import
 from turnlog.cli.opening import open_log
@@ -34,6 +35,8 @@ from turnlog.tables.view import SessionView
 Json = Any
 LARGE_MB = 8
 """Enough for a rate that means something, and still a second or so."""
+ID_SHOWN = 8
+"""So much of a dispatch's id names it."""
 OWN = {"claude-code": ".claude/projects", "pi": ".pi/agent/sessions"}
 """Where people's own sessions lie, in their home."""
 
@@ -50,6 +53,7 @@ class Shown(NamedTuple):
     older: int
     recoveries: list[Recovery]
     sessions: list[dict[str, Json]]
+    acts: Acts
     checks: list[Check]
 
     @property
@@ -71,14 +75,26 @@ class Shown(NamedTuple):
             f"turnlog sessions {log}",
             f"turnlog show {session} --surface {log}",
             f"turnlog show {session} --at {shlex.quote(older)} --state {log}",
+            f"turnlog show {shlex.quote(self.acts.crash.view.session)} {log}",
+            f"turnlog pending {log}",
+            *(f"turnlog {words} {log}" for words in self._words()),
             f"turnlog fsck -v {log}",
             f"turnlog dump -o demo.ndjson.zst {log}",
             "turnlog import claude-code ~/.claude/projects",
         ]
 
+    def _words(self) -> Iterator[str]:
+        """What a person may say of the calls whose outcome is unknown."""
+        rows = [call.row for call in self.acts.crash.calls if call.row.status == "unknown"]
+        for row in rows:
+            yield f"settle {row.dispatch[:ID_SHOWN]} --as ok --note 'it is on the board'"
+        for one in self.acts.frozen:
+            if one.evidence == ["not_started"]:
+                yield f"rerun {one.row.dispatch[:ID_SHOWN]} --note 'it never started'"
+
 
 def run_demo(terminal: Terminal, *, keep: Path | None, mine: bool, yes: bool) -> None:
-    """Write the files, import them, show what came of it."""
+    """Write the files, import them, let the hosts run, show what came of it."""
     folder = _folder(keep)
     own = [found for found in _own() if _consents(terminal, found, yes=yes)] if mine else []
     url = f"sqlite:{folder / 'log.db'}"
@@ -86,14 +102,16 @@ def run_demo(terminal: Terminal, *, keep: Path | None, mine: bool, yes: bool) ->
     big_claude_file(folder / "large" / "large.jsonl", LARGE_MB)
     with open_log(terminal, url, create=True) as log:
         imports, rate = _import(terminal, log, folder, own)
+        with terminal.steps("hosts at work") as tick:
+            acts = play(log, folder / "host", tick)
         with log.tables.snapshot() as view:
-            shown = _gather(view, log, folder, samples, (imports, rate))
+            shown = _gather(view, log, folder, samples, (imports, rate, acts))
             if not shown.ok:
                 terminal.status = FAILED
             if terminal.common.json:
                 terminal.document(as_data(shown))
             else:
-                from turnlog.cli.demo_page import print_page
+                from turnlog.cli.demo.page import print_page
 
                 print_page(terminal, shown)
 
@@ -113,11 +131,12 @@ def _gather(
     log: EmbeddedLog,
     folder: Path,
     samples: list[Sample],
-    reports: tuple[list[Report], Report],
+    came: tuple[list[Report], Report, Acts],
 ) -> Shown:
-    imports, rate = reports
+    imports, rate, acts = came
     checks = [check for sample in samples for check in check_sample(view, sample)]
-    checks += [*check_torn(samples, imports), *check_secrets(view, imports), *check_log(view, log)]
+    checks += [*check_torn(samples, imports), *check_secrets(view, imports)]
+    checks += [*acts.checks(), *check_log(view, log)]
     chosen = _chosen(view, samples)
     return Shown(
         folder,
@@ -129,12 +148,19 @@ def _gather(
         _older(chosen),
         list(dry_run(view, heads(view))),
         list_sessions(view),
+        acts,
         checks,
     )
 
 
 def as_data(shown: Shown) -> dict[str, Json]:
-    """The demo as plain data."""
+    """The demo as plain data.
+
+    `ok`, `folder`, `log`, `imports`, `rate`, `masked`, `session` and `older` (as `turnlog show`
+    gives them, now and at an older entry), `recovery` (as `turnlog recover --dry-run`), `costs`,
+    `crash` and `frozen` (`crash.as_data`, and `frozen.as_data` by the place where a host froze),
+    `checks` (`what`, `expected`, `found`, `ok`) and `next`, the commands to try.
+    """
     older = entry_id(shown.view, shown.older)
     return {
         "ok": shown.ok,
@@ -150,6 +176,7 @@ def as_data(shown: Shown) -> dict[str, Json]:
             {"session": row["session"], "title": row["title"], "usage": row["usage"]}
             for row in shown.sessions
         ],
+        **shown.acts.as_data(),
         "checks": [check._asdict() for check in shown.checks],
         "next": shown.commands(),
     }

@@ -1,0 +1,2 @@
+"""`turnlog demo`: session files of our own making, and agent hosts that crash, checked figure by
+figure."""
