@@ -14,7 +14,7 @@ CORE := streams/turnlog/core/*
 # The wrapper would ask the network for a newer pyright at each run; constraints.txt decides.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help setup demo test lint format types imports deps proof bench build clean
+.PHONY: help setup demo test lint format types imports deps proof soak bench build clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -66,6 +66,9 @@ deps: setup ## dependencies that are missing, or declared for nothing
 
 proof: setup ## all tests with full counts, and those that need long or a network
 	@TURNLOG_PROOF=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup --timeout 3600
+
+soak: setup ## simulate histories until one fails (ARGS="SEED COUNT": these)
+	@$(BIN)/python -m tests.simulation.soak $(ARGS)
 
 bench: setup ## figures, as ratios to a reference in the same run
 	@$(BIN)/python -m tests.bench.run $(ARGS)
