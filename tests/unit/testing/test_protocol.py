@@ -79,6 +79,19 @@ async def test_nor_does_a_third_one() -> None:
         await for_each_crash(agent.work, agent.go_on, check, only=first, depth=3)
 
 
+async def test_a_probe_that_cannot_tell_allows_no_second_start() -> None:
+    async def go_on(world: World) -> None:
+        world.effects.forget("reconcilable")
+        await agent.go_on(world)
+
+    def check(world: World) -> None:
+        rows = [row for row in world.log.tables.scan("dispatches") if row.tool == "reconcilable"]
+        assert world.effects.started("reconcilable") <= len(rows) <= 1
+        assert {row.status for row in rows} <= {"ok", "unknown"}
+
+    await for_each_crash(agent.work, go_on, check)
+
+
 async def test_the_same_on_a_log_on_disk(tmp_path: Path) -> None:
     numbers = itertools.count()
 
