@@ -227,6 +227,19 @@ async def test_whoever_cancels_the_test_is_heard() -> None:
         await asyncio.create_task(test())
 
 
+async def test_and_also_when_the_dead_host_heard_it_first() -> None:
+    async def test() -> None:
+        async with dying(memory_log(), at="here") as host:
+            try:
+                host.ambient.reach("here")
+            finally:
+                asyncio.current_task().cancel()
+                await asyncio.sleep(1)
+
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.create_task(test())
+
+
 async def test_a_task_that_does_not_end_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("turnlog.testing.crashes.BURY_S", 0.05)
     tasks: list[asyncio.Task[None]] = []
@@ -266,6 +279,9 @@ async def test_the_loop_is_left_as_it_was() -> None:
             await asyncio.create_task(asyncio.sleep(0))
         assert len(made) == 1
         assert loop.get_task_factory() is factory
+        async with dying(memory_log()):
+            loop.set_task_factory(None)
+        assert loop.get_task_factory() is None, "who has set another one keeps it"
     finally:
         loop.set_task_factory(None)
 

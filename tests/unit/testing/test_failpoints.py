@@ -85,12 +85,17 @@ def test_a_frozen_process_goes_on_when_it_is_woken(tmp_path: Path) -> None:
     assert process.returncode == 0
 
 
-def test_the_actions_are_those_of_the_process_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_actions_are_those_of_the_process_itself(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     did: list[object] = []
     monkeypatch.setattr(os, "kill", lambda pid, sent: did.append((pid == os.getpid(), sent)))
     monkeypatch.setattr(os, "_exit", did.append)
     value = "t1.sent:1:kill,t1.sent:2:stop,t1.sent:3:exit"
-    reach = from_environment({"TURNLOG_FAILPOINT": value})
+    marker = tmp_path / "marker"
+    environ = {"TURNLOG_FAILPOINT": value, "TURNLOG_FAILPOINT_MARKER": str(marker)}
+    reach = from_environment(environ)
     for place in ("t2.saved", "t1.sent", "t1.sent", "t1.sent", "t1.sent"):
         reach(place)
     assert did == [(True, signal.SIGKILL), (True, signal.SIGSTOP), EXIT_CODE]
+    assert marker.read_text().split()[::2] == value.split(",")
