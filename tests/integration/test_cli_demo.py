@@ -105,10 +105,10 @@ def test_the_page(turnlog: Caller) -> None:
     assert "left behind" in done.out
     for line in (
         "   After SIGKILL: indeterminate_tool: 4 dispatched call(s) without an answer",
-        "     read_gauge   run again: it changes nothing                         ok",
-        "     book_berth   run again with the same key: it takes effect once     ok",
-        "     order_fuel   asked the receiver about the key: it had happened     ok",
-        "     send_notice  not run again: nobody knows, and the model is told so unknown",
+        "     read_gauge   ok       run again: it changes nothing",
+        "     book_berth   ok       run again with the same key: it takes effect once",
+        "     order_fuel   ok       asked the receiver about the key: it had happened",
+        "     send_notice  unknown  not run again: nobody knows, and the model is told so",
         "     The receiver got 0 requests: the call never started; evidence: not_started",
         "     The receiver got 1 request: the answer came too late; evidence: ok",
     ):

@@ -20,8 +20,8 @@ STATUS_STYLES = {"ok": "green", "open": "yellow"}
 """The colour of a call's status; any other calls for a person."""
 KEY_SHOWN = 8
 WHERE = {
-    places.T1_SENT: "frozen when T1 was in the log, before the call could start",
-    places.EFFECT_DONE: "frozen when the call was done, before that was in the log",
+    places.T1_SENT: "frozen after its call was in the log, before the call could run",
+    places.EFFECT_DONE: "frozen after its call had run, before that was in the log",
 }
 
 
@@ -55,8 +55,8 @@ def _done(terminal: Terminal, found: Crash) -> None:
         status = call.row.status
         terminal.fit(
             (f"     {call.tool:<12}", "bold"),
-            f" {did(call):<54}",
-            (status, STATUS_STYLES.get(status, "bold red")),
+            (f" {status:<9}", STATUS_STYLES.get(status, "bold red")),
+            did(call),
         )
     terminal.print(f"{'   What the receiver counted':<30}{'requests':>10}{'effects':>10}")
     for call in found.calls:
