@@ -49,14 +49,23 @@ class Unit:
 
 
 class Batch:
-    """The events of one session that are not known to be saved. A unit is never split."""
+    """The events of one session that are not known to be saved. A unit is never split.
+
+    `on_less` is called whenever something that waited does so no longer, or is another.
+    """
 
     def __init__(
-        self, owner: Owner, *, window_s: float, on_error: Callable[[TurnlogError], None]
+        self,
+        owner: Owner,
+        *,
+        window_s: float,
+        on_error: Callable[[TurnlogError], None],
+        on_less: Callable[[], None],
     ) -> None:
         self._owner = owner
         self._window_s = window_s
         self._on_error = on_error
+        self._on_less = on_less
         self._units: list[Unit] = []
         self._size = 0
         self._in_doubt = 0
@@ -64,8 +73,6 @@ class Batch:
         self._task: asyncio.Task[None] | None = None
         self._failed = False
         self._by_timer = False
-        self.version = 0
-        """Another one whenever something else waits."""
 
     @property
     def waiting(self) -> list[NewEvent]:
@@ -112,7 +119,7 @@ class Batch:
     def drop(self, error: Fenced) -> None:
         """Forget what waits, and tell everybody who waits for it."""
         units, self._units, self._size, self._in_doubt = self._units, [], 0, 0
-        self.version += 1
+        self._on_less()
         self._stop_timer()
         for unit in units:
             unit.end(error)
@@ -127,7 +134,6 @@ class Batch:
         kept = [event._replace(data=raw["data"]) for event, raw in zip(events, copies, strict=True)]
         self._units.append(Unit(kept, len(body), withdraws=withdraws))
         self._size += len(body)
-        self.version += 1
 
     def _drain_now(self) -> asyncio.Task[None]:
         if self._task is None or self._task.done():
@@ -144,7 +150,7 @@ class Batch:
                 done, self._units = self._units[:count], self._units[count:]
                 self._size -= sum(unit.size for unit in done)
                 self._in_doubt, self._failed = 0, False
-                self.version += 1
+                self._on_less()
                 for unit in done:
                     unit.end(position)
             self._by_timer = False
@@ -200,7 +206,7 @@ class Batch:
             kept.append(unit)
         self._units = kept
         self._size = sum(unit.size for unit in kept)
-        self.version += 1
+        self._on_less()
 
     def _next_frame(self) -> int:
         """How many units go into the next frame: at least one."""

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from turnlog.core.errors import AppendUnknown, Fenced, TurnlogError
 from turnlog.core.frames import NewEvent, canonical, digest_of
+from turnlog.core.rows import Head
 from turnlog.host.batch import Batch
 from turnlog.host.content import Content
 from turnlog.host.evidence import testify
@@ -66,25 +67,34 @@ class Link:
         self.id = owner.session
         self.tables = tables
         self.settings = settings
-        self.batch = Batch(owner, window_s=settings.window_s, on_error=self.fail)
+        self.batch = Batch(
+            owner, window_s=settings.window_s, on_error=self.fail, on_less=self._forget
+        )
         self.turn: Stoppable | None = None
         self.leaf: str | None = None
         """The id of the entry that the next one hangs under; None at the root."""
         self._lost: Fenced | None = None
-        self._view: tuple[int, SessionView] | None = None
+        self._layer: tuple[int, Provisional, SessionView] | None = None
+        """What shows the waiting events, over the tables as of a position of the session."""
         self._digest: str | None = None
         self._news = asyncio.Event()
         self._background: set[asyncio.Task[Any]] = set()
 
     def view(self) -> SessionView:
         """The session with everything this host has written, saved or not."""
-        waiting, version = self.batch.waiting, self.batch.version
+        waiting = self.batch.waiting
         if not waiting:
             return SessionView(self.tables, self.id)
-        if self._view is None or self._view[0] != version:
-            reader = Provisional(self.tables, self.id, waiting)
-            self._view = version, SessionView(reader, self.id)
-        return self._view[1]
+        position = self._reached()
+        while True:
+            if self._layer is None or self._layer[0] != position:
+                reader = Provisional(self.tables, self.id, waiting)
+                self._layer = position, reader, SessionView(reader, self.id)
+            else:
+                self._layer[1].take(waiting)
+            before, position = position, self._reached()
+            if position == before:  # else a part was folded over what has it already
+                return self._layer[2]
 
     def event(self, type_: str, data: Mapping[str, Json], id_: str | None = None) -> NewEvent:
         """A new event, now."""
@@ -206,6 +216,13 @@ class Link:
         if self.turn is not None:
             self.turn.look()
         self.tell()
+
+    def _reached(self) -> int:
+        head: Head | None = self.tables.get(("sessions", self.id))
+        return 0 if head is None else head.position
+
+    def _forget(self) -> None:
+        self._layer = None
 
     def fail(self, error: TurnlogError) -> None:
         """Something failed in the background."""

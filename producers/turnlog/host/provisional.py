@@ -22,8 +22,14 @@ class Provisional:
         self._session = session
         self._rows: dict[Key, Row | None] = {}
         self._records: dict[int, Stored] = {}
-        for event in waiting:
+        self._count = 0
+        self.take(waiting)
+
+    def take(self, waiting: Sequence[NewEvent]) -> None:
+        """Show what waits now: the events that are shown, and those that came behind them."""
+        for event in waiting[self._count :]:
             self._add(event)
+        self._count = len(waiting)
 
     def _add(self, event: NewEvent) -> None:
         head: Head = self.get(("sessions", self._session)) or Head(self._session)
