@@ -155,7 +155,6 @@ class Turn:
         if not report.is_open:  # it was resumed for the sake of one call
             self.outcome = report.operation.outcome or "interrupted"
             return
-        self.link.ambient.reach(places.FINISH_READY)
         await self._write(self._closing(report, {"outcome": outcome, "error": error}))
 
     # ---- for the parts of this package
@@ -283,6 +282,7 @@ class Turn:
         ends = next((step for step in steps if step["do"] in ("finish", "park")), None)
         if ends is not None:  # from here on nothing of it may start
             self.outcome, self.parked = ends.get("outcome"), ends.get("reason")
+            self.link.ambient.reach(places.FINISH_READY)
         try:
             await resuming.write_steps(self.link, steps)
         except (Fenced, SchemaError):  # it was not written, and does not wait to be
