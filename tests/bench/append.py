@@ -93,12 +93,12 @@ class Bare:
     async def grow(self) -> None:
         """Bring the write-ahead log to its full size; it is used again from its beginning."""
         for part in _filling():
-            await self._put("filling", part)
+            await self.put("filling", part)
 
     async def append(self, frame: SealedFrame) -> int:
-        return await self._put(frame.record.session, frame.record.body)
+        return await self.put(frame.record.session, frame.record.body)
 
-    async def _put(self, session: str, body: bytes) -> int:
+    async def put(self, session: str, body: bytes) -> int:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[int] = loop.create_future()
         self._queue.put((loop, future, session, body))
@@ -133,7 +133,7 @@ def _filling() -> Iterator[bytes]:
         yield random.randbytes(100 * 4096)
 
 
-async def _grow(log: EmbeddedLog) -> None:
+async def grow(log: EmbeddedLog) -> None:
     for part in _filling():
         await log.load([Record("filling", None, part)])
 
@@ -162,11 +162,11 @@ async def _seconds_each(append: Append, talks: Sequence[Talk], number: int) -> f
     return (time.perf_counter() - start) / (number * len(work))
 
 
-def _open(path: Path) -> EmbeddedLog:
+def open_log(path: Path) -> EmbeddedLog:
     return turnlog.log.open(f"sqlite:{path}", clock=_clock)
 
 
-async def _begin(log: EmbeddedLog, name: str, number: int) -> list[Talk]:
+async def begin(log: EmbeddedLog, name: str, number: int) -> list[Talk]:
     talks = [Talk(f"{name}-{index:04d}-{'x' * 24}") for index in range(number)]
     for talk in talks:
         await log.append(claim_of(talk.session))
@@ -176,9 +176,9 @@ async def _begin(log: EmbeddedLog, name: str, number: int) -> list[Talk]:
 async def measure_writers(folder: Path, rounds: int = ROUNDS) -> list[Figure]:
     """One writer, and 32 sessions at once, next to the bare ones."""
     bare, bare_many = Bare(folder / "bare.db"), Bare(folder / "bare-many.db")
-    async with _open(folder / "one.db") as log, _open(folder / "many.db") as log_many:
-        one, many = await _begin(log, "one", 1), await _begin(log_many, "many", SESSIONS)
-        await asyncio.gather(bare.grow(), bare_many.grow(), _grow(log), _grow(log_many))
+    async with open_log(folder / "one.db") as log, open_log(folder / "many.db") as log_many:
+        one, many = await begin(log, "one", 1), await begin(log_many, "many", SESSIONS)
+        await asyncio.gather(bare.grow(), bare_many.grow(), grow(log), grow(log_many))
         other_many = [Talk(f"many-{n}") for n in range(SESSIONS)]
         cases: dict[str, tuple[Append, Sequence[Talk], int]] = {
             "bare one": (bare.append, [Talk("one")], ONE_EACH),
@@ -217,13 +217,13 @@ async def measure_writers(folder: Path, rounds: int = ROUNDS) -> list[Figure]:
 async def measure_growth(folder: Path, rounds: int = ROUNDS, long: int = LONG) -> list[Figure]:
     """An append to a session of 100,000 entries next to one of 100, in one file."""
     path = folder / "growth.db"
-    async with _open(path) as log:
-        (old,), young = await _begin(log, "long", 1), await _begin(log, "short", rounds + 2)
+    async with open_log(path) as log:
+        (old,), young = await begin(log, "long", 1), await begin(log, "short", rounds + 2)
         for talk, number in [(old, long), *((talk, SHORT) for talk in young)]:
-            await _load(log, talk, number)
+            await load(log, talk, number)
     found: dict[str, list[float]] = {"short": [], "long": []}
-    async with _open(path) as log:
-        await _grow(log)
+    async with open_log(path) as log:
+        await grow(log)
         for round_, talk in enumerate(young):
             short = await _seconds_each(log.append, [talk], ONE_EACH // 2)
             late = await _seconds_each(log.append, [old], ONE_EACH // 2)
@@ -242,7 +242,7 @@ async def measure_growth(folder: Path, rounds: int = ROUNDS, long: int = LONG) -
     ]
 
 
-async def _load(log: EmbeddedLog, talk: Talk, number: int) -> None:
+async def load(log: EmbeddedLog, talk: Talk, number: int) -> None:
     while talk.seq < number:
         frames = talk.frames(min(2_000, number - talk.seq))
         await log.load([frame.record for frame in frames])
@@ -251,7 +251,7 @@ async def _load(log: EmbeddedLog, talk: Talk, number: int) -> None:
 def open_session(path: Path, session: str) -> float:
     """Seconds to open a log and read a session's head, state and last surface page."""
     start = time.perf_counter()
-    with _open(path) as log, log.tables.snapshot() as view:
+    with open_log(path) as log, log.tables.snapshot() as view:
         head = view.get(("sessions", session))
         view.get(("app_states", session))
         page = view.get(("surfaces", session, head.pages - 1))
@@ -264,9 +264,9 @@ async def measure_opening(folder: Path, rounds: int = ROUNDS, long: int = LONG) 
     found: dict[int, list[float]] = {long // 100: [], long: []}
     sessions: dict[int, str] = {}
     for number in found:
-        async with _open(folder / f"{number}.db") as log:
-            (talk,) = await _begin(log, "opened", 1)
-            await _load(log, talk, number)
+        async with open_log(folder / f"{number}.db") as log:
+            (talk,) = await begin(log, "opened", 1)
+            await load(log, talk, number)
             sessions[number] = talk.session
     for _ in range(rounds):
         for number, seconds in found.items():

@@ -1,7 +1,7 @@
 """`make bench`: every figure that is promised, next to its reference in the same run.
 
 make bench                      all of them
-make bench ARGS="folding"       some: folding, append, importing, recovering
+make bench ARGS="folding"       some: folding, append, importing, recovering, host, sessions
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 
-from tests.bench import append, folding, importing, recovering
+from tests.bench import append, folding, host, importing, recovering, sessions
 from tests.bench.figures import Figure, report
 
 BENCHES: Mapping[str, Callable[[], list[Figure]]] = {
@@ -17,6 +17,8 @@ BENCHES: Mapping[str, Callable[[], list[Figure]]] = {
     "append": append.measure,
     "importing": importing.measure,
     "recovering": recovering.measure,
+    "host": host.measure,
+    "sessions": sessions.measure,
 }
 
 
