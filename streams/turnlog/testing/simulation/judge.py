@@ -23,7 +23,9 @@ class Kind(StrEnum):
     DUPLICATE = "duplicate"
     FENCED = "fenced"
     WRONG = "wrong"
-    """No honest writer makes one: a foreign claim, a gap, or other content under a seq."""
+    """Not applied, and no honest writer makes one: a foreign claim, other content under a seq."""
+    GAP = "gap"
+    """Applied, and no honest writer makes one: frames before it are missing."""
 
 
 Said = tuple[str, str]
@@ -81,7 +83,7 @@ class Judge:
         """Judge the next record."""
         kind = self._kind(frame)
         for event in frame.events:
-            if kind is Kind.APPLIES:
+            if kind in (Kind.APPLIES, Kind.GAP):
                 self._owner_event(event, position)
             elif kind is Kind.FENCED:
                 self._fenced_event(event, frame.header.claim)
@@ -97,15 +99,16 @@ class Judge:
         epoch, seq = header.epoch or 0, header.seq or 0
         if epoch < self.epoch or (header.claim == self.claim and self.is_released):
             return Kind.FENCED
-        if header.claim != self.claim or epoch != self.epoch or seq > self.seq + 1:
+        if header.claim != self.claim or epoch != self.epoch:
             return Kind.WRONG
         if seq <= self.seq:
             other = seq == self.seq and self.applied[header.claim, seq] != frame.digest
             return Kind.WRONG if other else Kind.DUPLICATE
+        kind = Kind.APPLIES if seq == self.seq + 1 else Kind.GAP
         self.seq = seq
         self.applied[(header.claim, seq)] = frame.digest
         self.is_released = any(event.type == "session_released" for event in frame.events)
-        return Kind.APPLIES
+        return kind
 
     def _claim(self, data: dict[str, Any]) -> Kind:
         claim = data["claim"]

@@ -38,6 +38,15 @@ class Outside:
         self.happened[start.call].append(start)
         return True
 
+    def of(self, dispatch: str) -> list[Start]:
+        """The starts of a dispatch that took effect."""
+        return [
+            start
+            for starts in self.happened.values()
+            for start in starts
+            if start.dispatch == dispatch
+        ]
+
     def probe(self, dispatch: str, call: str, try_number: int) -> bool:
         """Whether the effect of a call happened; if not, no try up to this one can any more."""
         if any(start.dispatch == dispatch for start in self.happened[call]):

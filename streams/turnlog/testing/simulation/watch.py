@@ -98,8 +98,6 @@ class Watch:
         if same:
             self.fail("one start per T1", f"{where}, which {same[0].actor} has started")
         self._check_class(start, call, where)
-        if call.status == "not_started" and not call.by_person:
-            self.fail("not started", f"{where}, which is shown as not started")
 
     def _check_class(self, start: Start, call: Call, where: str) -> None:
         starts = [old for old in self._outside.starts if old.call == start.call]
@@ -109,9 +107,11 @@ class Watch:
             self.fail("one key", f"{where} with another key than before")
 
     def happened(self, start: Start) -> None:
-        """An effect took place; one that can be probed does so only once, whoever asks."""
+        """The receiver did not refuse; what can be probed takes place only once, whoever asks."""
         count = len(self._outside.happened[start.call])
         call = self.judges[start.session].calls[start.dispatch]
+        if call.status == "not_started" and not call.by_person:
+            self.fail("not started", f"{start}, which is shown as not started")
         if start.effect == "reconcilable" and count > call.allowed + 1:
             self.fail("reconcilable", f"{start.actor}: {start.call} happened {count} times")
 
@@ -127,7 +127,7 @@ class Watch:
         judge = self.judges[session]
         kind = judge.take(frame, position)
         self._kinds[session][kind] += 1
-        if kind is Kind.WRONG and not self._has_clone:
+        if kind in (Kind.WRONG, Kind.GAP) and not self._has_clone:
             self.fail("sealed frames", f"an honest frame at {position} is wrong: {frame.header}")
         head = cast("Head", self._world.tables.get(("sessions", session)))
         self._check_owner(head, judge, position)
@@ -175,9 +175,8 @@ class Watch:
         if evidence != call.evidence:
             self.fail("evidence", f"{row.dispatch} at {position}: {evidence}, not {call.evidence}")
         if row.status == "not_started" and row.settled_by != "person":
-            for start in self._outside.starts:
-                if start.dispatch == row.dispatch:
-                    self.fail("not started", f"{row.dispatch} at {position}, but {start} started")
+            for start in self._outside.of(row.dispatch):
+                self.fail("not started", f"{row.dispatch} at {position}, but {start} started")
 
     def _check_operation(self, row: Operation) -> None:
         corruption = [why for why in row.corruption if why != "t1_repeated"]
