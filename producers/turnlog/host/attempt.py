@@ -105,8 +105,10 @@ class Attempt:
     async def fail(self, usage: dict[str, Json] | None = None) -> None:
         """The request came to nothing, though it may have cost something."""
         if usage is not None and not self._is_settled:
+            link = self._turn.link
+            link.put([self._usage(usage)])
             self._is_settled = True
-            await self._turn.link.write([self._usage(usage)])
+            await link.batch.relieve()
 
     def _usage(self, usage: dict[str, Json]) -> NewEvent:
         data = {

@@ -12,6 +12,7 @@ from typing import Any
 
 from turnlog.core.recovery import Instruction, close_dispatch
 from turnlog.core.rows import Dispatch
+from turnlog.host.permission import validated
 from turnlog.host.policy import Policy
 from turnlog.host.tools import Tool, Tools, stricter
 from turnlog.tables.evidence import Report
@@ -38,11 +39,12 @@ def decide(
     reruns = {row.dispatch: row for row in report.evidence.reruns}
     steps: list[Instruction] = []
     for step in report.instructions:
-        id_ = step.get("dispatch")
-        if id_ in busy or (step.get("assistant_entry"), step.get("call_index")) in busy:
+        id_: str = step.get("dispatch", "")
+        row = rows.get(id_) or reruns.get(id_)
+        call = (step.get("assistant_entry"), step.get("call_index"))
+        if id_ in busy or call in busy or (row and (row.assistant_entry, row.call_index) in busy):
             continue
-        if id_ in rows:
-            row = rows[id_]
+        if row is not None and id_ in rows:
             closed = close_dispatch(row, report.evidence)
             tool = tools.get(row.tool or "")
             if not report.is_open or row.tries[-1]["claim"] == claim:
@@ -93,9 +95,5 @@ def _takes(tool: Tool | None, args: Json) -> str | None:
     """Why a tool does not take arguments that it took before, or None."""
     if tool is None:
         return "this host has not the tool"
-    if tool.validate is not None:
-        try:
-            tool.validate(args)
-        except Exception as error:
-            return f"its arguments no longer validate: {error}"
-    return None
+    found = validated(tool, args)
+    return found if isinstance(found, str) else None

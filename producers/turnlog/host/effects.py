@@ -70,8 +70,8 @@ def _outcome(tool: Tool, work: asyncio.Task[Content], why: str) -> Outcome:
         return Outcome(interrupted, tell(f"{type(error).__name__}: {_text(error)}"))
     if isinstance(error, Failed):
         return Outcome("error", tell(_text(error)))
-    if isinstance(error, KeyboardInterrupt):
-        raise error  # the process is being stopped
+    if isinstance(error, KeyboardInterrupt):  # the loop has been told already
+        return Outcome(interrupted, tell(STOPPED))
     return Outcome("error", tell(f"{type(error).__name__}: {_text(error)}"))
 
 

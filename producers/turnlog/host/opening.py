@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 from turnlog.core.errors import Fenced, TurnlogError
+from turnlog.core.frames import check_session
 from turnlog.core.rows import Head
 from turnlog.host.batch import WINDOW_S
 from turnlog.host.link import Link, Settings
@@ -102,6 +103,7 @@ class open_session:  # noqa: N801 - used as a function: async with open_session(
                         self._settings.on_error(failure)
 
     async def _open(self) -> Session:
+        check_session(self._id)
         log, ambient = self._log, self._ambient
         tables = self._tables or log.tables
         await self._stack.enter_async_context(pulse_of(log, self._host, ambient=ambient))

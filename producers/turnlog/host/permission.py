@@ -42,9 +42,11 @@ def validated(tool: Tool, args: Json) -> dict[str, Json] | str:
 
 async def denial(turn: Turn, call: ModelCall, tool: Tool, proposed: ToolCall) -> str | None:
     """None where the call may run, else what to tell the model."""
-    decision = _decision(turn, call)
-    if decision is None and _is_waiting(turn, call):
-        decision = await _ask(turn, call)
+    decision = None
+    if _has_own_id(turn, call):
+        decision = _decision(turn, call)
+        if decision is None and _is_waiting(turn, call):
+            decision = await _ask(turn, call)
     if decision is None and tool.permit is not None:
         answer = await asked(tool.permit(proposed))
         if isinstance(answer, BaseException):
@@ -53,6 +55,8 @@ async def denial(turn: Turn, call: ModelCall, tool: Tool, proposed: ToolCall) ->
         if isinstance(answer, Denied):
             return f"Not permitted: {answer.reason}"
         if isinstance(answer, Ask):
+            if not _has_own_id(turn, call):
+                return "Not permitted: other calls have its id, so nobody can be asked about it."
             decision = await _ask(turn, call)
         elif answer is not True:
             return "Not permitted."
@@ -85,6 +89,12 @@ async def _ask(turn: Turn, call: ModelCall) -> str:
         await link.news()
         link.check()
     return decision
+
+
+def _has_own_id(turn: Turn, call: ModelCall) -> bool:
+    """Whether a person's decision, which names the call's id, can mean this call alone."""
+    view = turn.link.view()
+    return view.entry(view.number(call.entry)).calls.count(call.call_id) == 1
 
 
 def _is_waiting(turn: Turn, call: ModelCall) -> bool:

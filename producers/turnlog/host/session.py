@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, cast
+
+import orjson
 
 from turnlog.core.blobs import resolve
 from turnlog.core.errors import UsageError
@@ -21,6 +23,7 @@ from turnlog.tables.evidence import Report, reports_of
 from turnlog.tables.view import SessionView
 
 Json = Any
+_T = TypeVar("_T")
 Delivery = Literal["steer", "follow_up"]
 MAX_PENDING = 64
 
@@ -81,7 +84,7 @@ class Session:
     @property
     def state(self) -> dict[str, Json]:
         """The app state in force at the leaf."""
-        return self.view().state()
+        return _own(self.view().state())
 
     def extension(self, kind: str) -> Json:
         """The value of the newest `custom` entry of a kind on the leaf's path, or None."""
@@ -92,7 +95,7 @@ class Session:
             if entry.kind == "custom":
                 data = view.data(entry)
                 if data["kind"] == kind:
-                    return data["value"]
+                    return _own(data["value"])
             number = entry.parent
         return None
 
@@ -219,7 +222,14 @@ class Session:
     async def decide(
         self, operation: str, entry: str, call_id: str, *, allow: bool, by: str
     ) -> None:
-        """A person's decision on a call that waits for one; the first counts."""
+        """A person's decision on a call that waits for one; the first counts, and none once the
+        operation has ended. Raises UsageError for an operation that the session has not."""
+        self.link.check()
+        row = self.view().operation(operation)
+        if row is None:
+            raise UsageError(f"session {self.id!r} has no operation {operation!r}")
+        if row.outcome is not None or row.superseded:
+            return
         data = {
             "operation": operation,
             "assistant_entry": entry,
@@ -305,6 +315,7 @@ class Session:
     async def close_open(self) -> None:
         """End everything that is open without going on with it: a call without an answer is told as
         unknown or not started, an operation ends as interrupted. Raises OperationOpen in a turn."""
+        self.link.check()
         if self.link.turn is not None:
             raise OperationOpen(f"session {self.id!r}: this host's own turn is open; end that")
         await resuming.close(self.link, self.reports())
@@ -321,3 +332,8 @@ class Session:
         view = self.view()
         rows = (view.operation(id_) for id_ in view.head.open_operations)
         return any(row is not None and row.aborting for row in rows)
+
+
+def _own(value: _T) -> _T:
+    """A copy: whoever changes it changes nothing of the session."""
+    return cast("_T", orjson.loads(orjson.dumps(value)))

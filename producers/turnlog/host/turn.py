@@ -233,14 +233,15 @@ class Turn:
         taken back. Raises CancelledError where somebody else has cancelled it as well, and the body
         did not see it."""
         task, self._task = self._task, None
-        if not isinstance(error, (GeneratorExit, KeyboardInterrupt, SystemExit)):
-            await self._stop_calls()
-        if task is None or not self._is_cancelling:
-            return False
         is_cancelled = isinstance(error, asyncio.CancelledError)
-        if error is None or (isinstance(error, Exception) and not is_cancelled):
+        if error is not None and not isinstance(error, (Exception, asyncio.CancelledError)):
+            return False  # the process ends, and nothing may be waited for
+        if self._is_cancelling and not is_cancelled:
             with suppress(asyncio.CancelledError):
                 await asyncio.sleep(0)  # it may not have been delivered yet
+        await self._stop_calls()
+        if task is None or not self._is_cancelling:
+            return False
         if task.uncancel() <= self._cancelled_before:
             return True
         if error is None:
@@ -316,7 +317,9 @@ class Turn:
         tasks: list[asyncio.Task[Result]] = []
         for call, work in jobs:
             key = (call.entry, call.call_id)
+            self._running.add((call.entry, call.index))
             task = asyncio.create_task(self._one(call, work, before.get(key)))
+            task.add_done_callback(partial(self._ended, (call.entry, call.index)))
             before[key] = task
             tasks.append(task)
         if not tasks:
@@ -340,6 +343,7 @@ class Turn:
         key, task = (call.entry, call.index), asyncio.current_task()
         assert task is not None
         self._running.add(key)
+        self._made.add(key)
         self._tasks.add(task)
         try:
             if before is not None:
@@ -349,6 +353,11 @@ class Turn:
         finally:
             self._running.discard(key)
             self._tasks.discard(task)
+
+    def _ended(self, key: tuple[str, int], task: asyncio.Task[Result]) -> None:
+        """A call's task has ended, perhaps before its first step."""
+        del task
+        self._running.discard(key)
 
     def _find(self, call: ModelCall | dict[str, Json]) -> ModelCall:
         known = [] if self.said is None else self.said.calls

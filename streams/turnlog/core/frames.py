@@ -299,6 +299,11 @@ def _is_call(part: Data) -> bool:
     return bool(part.get("call_id")) and isinstance(part.get("name"), str)
 
 
+def check_session(session: str) -> None:
+    """Raise SchemaError for what can be the id of no session."""
+    _check_header(Header(session, None, None, None, None))
+
+
 def _check_header(header: Header) -> None:
     if header_of(header._asdict()) != header:
         raise SchemaError(

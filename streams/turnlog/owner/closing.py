@@ -7,7 +7,7 @@ closing twice adds nothing. What is off the path is settled by a record, which m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import orjson
@@ -52,13 +52,21 @@ def in_frames(events: Iterable[NewEvent]) -> list[list[NewEvent]]:
     frames: list[list[NewEvent]] = [[]]
     size = 0
     for event in events:
-        bytes_ = len(orjson.dumps(event.data)) + len(event.id.encode()) + EVENT_BYTES
+        bytes_ = len(_encoded(event.data)) + len(event.id.encode()) + EVENT_BYTES
         if frames[-1] and (len(frames[-1]) >= MAX_EVENTS or size + bytes_ > FRAME_BYTES):
             frames.append([])
             size = 0
         frames[-1].append(event)
         size += bytes_
     return frames
+
+
+def _encoded(data: Mapping[str, Any]) -> bytes:
+    """What a host gave as an error may be no JSON: that is for `seal` to say."""
+    try:
+        return orjson.dumps(data)
+    except TypeError:
+        return b""
 
 
 class _Closing:

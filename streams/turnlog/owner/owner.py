@@ -13,7 +13,15 @@ from collections.abc import Sequence
 from typing import Literal, Protocol
 
 from turnlog.core.errors import AppendUnknown, ClaimLost, Fenced, LogError, StateError
-from turnlog.core.frames import Event, Header, NewEvent, SealedFrame, decode, seal
+from turnlog.core.frames import (
+    Event,
+    Header,
+    NewEvent,
+    SealedFrame,
+    check_session,
+    decode,
+    seal,
+)
 from turnlog.core.ownership import Admission, Ownership, follow
 from turnlog.core.rows import Dispatch, Head, Tables
 from turnlog.log.port import Log
@@ -256,6 +264,11 @@ class Owner:
 
     def loss(self, events: Sequence[NewEvent | Event] = ()) -> Fenced:
         """The error that says that the session is lost, with the events that are not saved."""
+        if self._own.claim == self._claim:
+            return Fenced(
+                f"session {self.session!r}: this owner has given it up; open the session again",
+                events,
+            )
         return Fenced(
             f"session {self.session!r}: epoch {self._own.epoch} of another claim is in force,"
             " so nothing more of this owner is applied; open the session again",
@@ -280,9 +293,11 @@ async def claim(
     """Claim a session and know every event before the claim.
 
     `tables` gives the session's head at some position, from which on the log is read where they do
-    not follow; with None it is read from its beginning. Raises ClaimLost where another claim won,
-    and StateError for a session that a newer release has written to.
+    not follow; with None it is read from its beginning. Raises SchemaError for what is no session's
+    id, ClaimLost where another claim won, and StateError for a session that a newer release has
+    written to.
     """
+    check_session(session)
     head: Head | None = tables.get(("sessions", session)) if tables is not None else None
     if head is not None and head.newer:
         raise StateError(

@@ -15,7 +15,7 @@ from typing import Any
 from turnlog.core.errors import AppendRefused, AppendUnknown, TurnlogError
 from turnlog.core.frames import SealedFrame, decode
 from turnlog.core.rows import Dispatch, Head
-from turnlog.host import Happened, Never, Reply, Session, Tool, ToolCall, open_session
+from turnlog.host import Happened, Never, Reply, Session, Tool, ToolCall, open_session, run_turn
 from turnlog.log.memory import MemoryLog
 from turnlog.log.port import EmbeddedLog
 from turnlog.owner.ambient import Ambient
@@ -251,3 +251,52 @@ class Errors(list[TurnlogError]):
 
     def __call__(self, error: TurnlogError) -> None:
         self.append(error)
+
+
+async def after_crash(log: MemoryLog, before: str | None = None) -> MoodyLog:
+    """The log as a crash leaves it now, or before the first event of a type: whoever still works
+    on the old one is dead, and writes nothing to this one."""
+    fresh = MoodyLog()
+    records = [stored.record for stored in log.tables.records("s")]
+    if before is not None:
+        types = [[event.type for event in decode(record).events] for record in records]
+        records = records[: next(at for at, found in enumerate(types) if before in found)]
+    await fresh.load(records)
+    return fresh
+
+
+class Hang:
+    """Tools of all effect classes that take effect, if they may, and then hang."""
+
+    def __init__(self, ledger: Ledger, *names: str, before_effect: bool = False) -> None:
+        self.started: set[str] = set()
+        self._ledger = ledger
+        self._before_effect = before_effect
+        self.tools = [self._tool(name) for name in names or EFFECTS]
+
+    def _tool(self, name: str) -> Tool:
+        made = self._ledger.tool(name)
+
+        async def run(call: ToolCall) -> str:
+            if not self._before_effect:
+                await made.run(call)
+            self.started.add(name)
+            return await asyncio.Event().wait() or ""
+
+        return Tool(name, run, effect=made.effect, probe=made.probe)
+
+
+async def crashed_turn(
+    ledger: Ledger, *names: str, before_effect: bool = False, message: Any = None
+) -> MoodyLog:
+    """The log of a host that died while its tools ran, after their effects or before them."""
+    log = MoodyLog()
+    hang = Hang(ledger, *names, before_effect=before_effect)
+    async with host(log, *hang.tools) as session:
+        said = calls(*(names or EFFECTS)) if message is None else message
+        task = asyncio.create_task(run_turn(session, Script(said), "go"))
+        await until(lambda: hang.started == set(names or EFFECTS))
+        crashed = await after_crash(log)
+        task.cancel()
+        await asyncio.wait([task])
+    return crashed
