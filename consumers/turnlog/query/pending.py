@@ -151,4 +151,8 @@ def _decide(row: Dispatch) -> list[str]:
     if happened is not None:
         return [f"turnlog settle {dispatch} --as {happened['status']}"]
     settle = f"turnlog settle {dispatch} --as ok"
-    return [settle] if row.rerun else [settle, f"turnlog rerun {dispatch}"]
+    if row.rerun:
+        return [settle]
+    rerun = f"turnlog rerun {dispatch}"
+    never = any(piece["status"] == "not_started" for piece in row.evidence)
+    return [rerun] if never else [settle, rerun]

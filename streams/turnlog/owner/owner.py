@@ -58,6 +58,7 @@ class Owner:
         self._claim = ""
         self._epoch = self._seq = 0
         self._in_flight: SealedFrame | None = None
+        self._fenced: set[str] = set()
         self._turn = asyncio.Lock()
 
     @property
@@ -144,11 +145,15 @@ class Owner:
 
     async def testify(self, events: Sequence[NewEvent]) -> None:
         """Append, under this owner's claim although it is no longer in force, what became of its
-        dispatches: it is evidence. Sent once; raises LogError where that did not work."""
+        dispatches: it is evidence. What is in the log already, in a frame that was fenced, is not
+        said again. Sent once; raises LogError where that did not work."""
         async with self._turn:
+            news = [event for event in events if event.id not in self._fenced]
+            if not news:
+                return
             self._seq += 1
             header = Header(self.session, self._claim, self._epoch, self._seq, self.host)
-            await self.log.append(seal(header, events))
+            await self.log.append(seal(header, news))
 
     async def release(self) -> None:
         """Give the session up: nothing but evidence is accepted from this owner afterwards."""
@@ -196,6 +201,7 @@ class Owner:
         self._check_reached(position)
         self._in_flight = None
         if admission not in (Admission.APPLIES, Admission.DUPLICATE):
+            self._fenced = {event.id for event in frame.frame.events}
             self._check_owner(frame.frame.events, lost=True)
         self._seq = frame.frame.header.seq or 0
         self.ambient.reach(places.FRAME_SAVED)

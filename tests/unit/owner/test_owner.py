@@ -211,6 +211,19 @@ async def test_a_fenced_owner_gets_its_events_back(log: Paper) -> None:
     assert head(log).counts["entries"] == 0
 
 
+async def test_a_fenced_owner_says_nothing_twice(log: Paper) -> None:
+    owner = await owner_of(log)
+    await owner_of(log)
+    events = [user("a", None), user("b", "a")]
+    with pytest.raises(Fenced):
+        await owner.write(events)  # in the log now, although it is not applied
+    end = len(log.records)
+    await owner.testify(events)
+    assert len(log.records) == end
+    await owner.testify([*events, user("c", "b")])
+    assert len(log.records) == end + 1
+
+
 async def test_a_frame_that_landed_before_the_claim_is_saved(log: Paper) -> None:
     owner = await owner_of(log)
     log.outcomes = ["landed"] * 5

@@ -80,6 +80,18 @@ def test_a_call_whose_outcome_nobody_knows() -> None:
     assert (one["rerun_allowed"], one["next"]) == (False, ["turnlog settle d --as error"])
 
 
+def test_a_call_that_its_host_says_never_started_may_be_allowed_again() -> None:
+    story = dispatched()
+    before = story.head
+    story.claim("second", reason="recovery")
+    story.own(settled("d"), finished("op", "interrupted"))
+    said = settled("d", "not_started", settled_by="host", **{"try": 1})
+    story.own(said, claim=before.claim, epoch=before.epoch, seq=before.seq + 1)
+    found = row(story)
+    assert [piece["status"] for piece in found["evidence"]] == ["not_started"]
+    assert found["next"] == ["turnlog rerun d"]
+
+
 def test_what_is_parked_and_its_calls() -> None:
     story = dispatched()
     story.own(parked("op", "asks for help"))
