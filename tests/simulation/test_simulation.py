@@ -77,6 +77,8 @@ def test_histories_are_about_something() -> None:
         "input_queued",
         "abort_requested",
         "rerun_allowed",
+        "approval_asked",
+        "approval_decided",
         "dispatch_settled",
         "operation_parked",
         "session_released",

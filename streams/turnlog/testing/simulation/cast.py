@@ -145,8 +145,36 @@ async def person(cast: Cast, actor: Actor) -> None:
             continue
 
 
+async def decider(cast: Cast, actor: Actor) -> None:
+    """Somebody who in the end decides every call that waits, so that nothing waits for ever."""
+    client, ambient = cast.client(actor), cast.ambient(actor, actor.name)
+    while True:
+        await asyncio.sleep(5)
+        if cast.chance.is_calm:
+            await client.tables.wait(await client.end())
+            head: Head | None = client.tables.get(("sessions", SESSION))
+            if head is not None and head.waiting:
+                events = list(_decisions(SessionView(client.tables, SESSION), ambient, actor.name))
+                await write_guest(client, SESSION, events, writer=actor.name, ambient=ambient)
+
+
+def _decisions(view: SessionView, ambient: Ambient, by: str) -> Iterator[NewEvent]:
+    for row in view.rows("approvals"):
+        if row.decision is None:
+            yield guest.decide_approval(
+                row.operation,
+                ambient,
+                assistant_entry=row.assistant_entry,
+                call_id=row.call_id,
+                decision="deny" if row.asked % 3 == 0 else "allow",
+                by=by,
+            )
+
+
 def _words(view: SessionView, ambient: Ambient, draw: Random, by: str) -> Iterator[NewEvent]:
     """What a person says now."""
+    if draw.random() < 0.5:
+        yield from _decisions(view, ambient, by)
     choice = draw.random()
     head = view.head
     unknown = [row for row in view.rows("dispatches") if row.status == "unknown"]

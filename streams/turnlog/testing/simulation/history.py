@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from turnlog.core.archive import to_line
 from turnlog.testing.simulation import ends
-from turnlog.testing.simulation.cast import Cast, hasty, person, recovery
+from turnlog.testing.simulation.cast import Cast, decider, hasty, person, recovery
 from turnlog.testing.simulation.chance import Chance
 from turnlog.testing.simulation.copies import Copy
 from turnlog.testing.simulation.hosts import host, host_by_hand
@@ -82,6 +82,8 @@ class History:
             self._launch(f"q{number}", draw.expovariate(0.3), hasty)
         for number in range(self.scene.people):
             self._launch(f"p{number}", draw.expovariate(0.3), person)
+        deciding = self.loop.add("decider")
+        self.loop.spawn(deciding, decider(self.cast, deciding))
         await self._wait_for_all(LAST_S)
         self.chance.is_calm = True
         await asyncio.sleep(SETTLED_S)

@@ -68,7 +68,7 @@ def draw_scene(draw: Random) -> Scene:
         freeze=0.01 + 0.03 * bad,
         focus=focus,
         focused=draw.choice((0.0, 0.2, 0.5)),
-        frozen_s=draw.choice((1.0, 3.0, 8.0)),
+        frozen_s=draw.choice((1.0, 5.0, 15.0)),
     )
     weather = Weather(
         lost=0.08 * bad,

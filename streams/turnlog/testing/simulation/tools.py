@@ -8,7 +8,17 @@ from typing import Any
 
 from turnlog.core.rows import Dispatch
 from turnlog.host.errors import Failed
-from turnlog.host.tools import STRICTNESS, Effect, Happened, Never, Tool, ToolCall, Unsure
+from turnlog.host.tools import (
+    STRICTNESS,
+    Ask,
+    Denied,
+    Effect,
+    Happened,
+    Never,
+    Tool,
+    ToolCall,
+    Unsure,
+)
 from turnlog.testing.simulation.loop import Actor
 from turnlog.testing.simulation.outside import Outside, Start
 from turnlog.testing.simulation.watch import Watch
@@ -68,7 +78,13 @@ class Workshop:
             happened = self._outside.probe(call.dispatch, call.args["call"], call.try_number)
             return Happened("done") if happened else Never()
 
-        return Tool(effect, run, effect, probe=probe if effect == "reconcilable" else None)
+        async def permit(call: ToolCall) -> bool | Denied | Ask:
+            # what is asked again after a crash gets the same answer
+            choice = int(call.args["call"][-2:], 16)
+            return Ask() if choice < 26 else Denied("no") if choice < 39 else True
+
+        probed = probe if effect == "reconcilable" else None
+        return Tool(effect, run, effect, permit=permit, probe=probed)
 
     async def _start(self, effect: Effect, call: ToolCall) -> Json:
         start = Start(
