@@ -72,7 +72,7 @@ class open_session:  # noqa: N801 - used as a function: async with open_session(
         self._reason = reason
         self._expects_seq = expects_seq
         self._ambient = ambient or Ambient()
-        tell = _tell if on_error is None else on_error  # which may be an empty list of errors
+        tell = _log_it if on_error is None else _safe(on_error)  # which may be an empty list
         self._settings = Settings(toolbox(tools), policy or Policy(), window_s, tell)
         self._stack = AsyncExitStack()
         self._session: Session | None = None
@@ -134,5 +134,18 @@ class open_session:  # noqa: N801 - used as a function: async with open_session(
         return session
 
 
-def _tell(error: TurnlogError) -> None:
+def _safe(on_error: Callable[[TurnlogError], None]) -> Callable[[TurnlogError], None]:
+    """What a host's callback raises must not stop the writing: it is told to the loop."""
+
+    def tell(error: TurnlogError) -> None:
+        try:
+            on_error(error)
+        except Exception as failure:
+            told = {"message": "a session's on_error failed", "exception": failure}
+            asyncio.get_running_loop().call_exception_handler(told)
+
+    return tell
+
+
+def _log_it(error: TurnlogError) -> None:
     _log.error("%s", error)

@@ -13,6 +13,9 @@ from turnlog.core.frames import Header, NewEvent, seal
 from turnlog.core.rows import Head, Key, Row, key_of
 from turnlog.tables.store import Stored, View
 
+BEYOND = 1 << 60
+"""No log comes to positions above it, so that no record, of whatever session, is hidden."""
+
 
 class Provisional:
     """A reader of one session (see `turnlog.tables.view.Reader`) that also shows waiting events."""
@@ -35,7 +38,7 @@ class Provisional:
         head: Head = self.get(("sessions", self._session)) or Head(self._session)
         header = Header(self._session, head.claim, head.epoch, head.seq + 1, None)
         sealed = seal(header, [event])
-        position = head.position + 1
+        position = max(head.position, BEYOND) + 1
         self._records[position] = Stored(position, 0, sealed.record)
         self._rows.update(fold(sealed.frame, position, self))
 

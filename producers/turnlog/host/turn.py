@@ -55,7 +55,7 @@ class Turn:
         self.busy: set[str] = set()
         self._made: set[tuple[str, int]] = set()
         self._running: set[tuple[str, int]] = set()
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks: dict[asyncio.Task[Any], None] = {}  # in order: a replay stops them alike
         self._call_no = 0
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._task: asyncio.Task[Any] | None = None
@@ -257,12 +257,13 @@ class Turn:
         if self._task is not None and not self._is_cancelling:
             self._is_cancelling = True
             self._task.cancel()
-        for task in self._tasks - {self._task}:
-            task.cancel()
+        for task in self._tasks:
+            if task is not self._task:
+                task.cancel()
 
     async def _stop_calls(self) -> None:
         """Stop calls that the body has left running in tasks of its own."""
-        strays = self._tasks - {asyncio.current_task()}
+        strays = [task for task in self._tasks if task is not asyncio.current_task()]
         for task in strays:
             task.cancel()
         if strays:
@@ -344,7 +345,7 @@ class Turn:
         assert task is not None
         self._running.add(key)
         self._made.add(key)
-        self._tasks.add(task)
+        self._tasks[task] = None
         try:
             if before is not None:
                 await asyncio.wait([before])
@@ -352,7 +353,7 @@ class Turn:
                 return await work()
         finally:
             self._running.discard(key)
-            self._tasks.discard(task)
+            self._tasks.pop(task, None)
 
     def _ended(self, key: tuple[str, int], task: asyncio.Task[Result]) -> None:
         """A call's task has ended, perhaps before its first step."""

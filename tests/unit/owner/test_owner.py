@@ -8,7 +8,7 @@ from itertools import count
 
 import pytest
 
-from tests.story import event, user
+from tests.story import accepted, assistant, event, result, settled, t1, user
 from turnlog.core.errors import (
     AppendRefused,
     AppendUnknown,
@@ -23,7 +23,7 @@ from turnlog.core.frames import Header, NewEvent, Record, SealedFrame, decode, s
 from turnlog.core.rows import Head
 from turnlog.log.port import Stored
 from turnlog.owner.ambient import Ambient
-from turnlog.owner.owner import Owner, claim
+from turnlog.owner.owner import CHECK_S, Owner, claim
 
 
 class Rows(dict):
@@ -276,3 +276,185 @@ async def test_a_session_of_a_newer_release_is_read_only(log: Paper) -> None:
     await owner.write([NewEvent("message", "a", None, {"parent": None}, v=2)])
     with pytest.raises(StateError, match="upgrade"):
         await owner_of(log)
+
+
+# ---- the T1 rule, the shared tail, and evidence
+
+
+async def dispatching(log: Paper) -> Owner:
+    owner = await claim(log, "s", tables=log.rows, host="h", reason="open", ambient=AMBIENT)
+    await owner.write([user("u", None), accepted("o", "u"), assistant("m", "u", "c1")])
+    return owner
+
+
+@pytest.fixture
+def paper() -> Paper:
+    return Paper()
+
+
+async def test_an_effect_may_start_once_its_start_is_read_back_under_its_own_claim(
+    paper: Paper,
+) -> None:
+    owner = await dispatching(paper)
+    position = await owner.write([t1("d", "o", "m", "r")])
+    assert await owner.check_start("d", position, AMBIENT.uptime()) == "start"
+
+
+async def test_a_start_at_another_position_than_the_acknowledged_one_starts_nothing(
+    paper: Paper,
+) -> None:
+    """A copy of this host wrote it, and may have started."""
+    owner = await dispatching(paper)
+    position = await owner.write([t1("d", "o", "m", "r")])
+    await owner.write([user("v", "m")])
+    for at in (position - 1, position + 1):
+        assert await owner.check_start("d", at, AMBIENT.uptime()) == "unknown"
+
+
+async def test_a_start_of_another_claim_starts_nothing(paper: Paper) -> None:
+    owner = await dispatching(paper)
+    other = await claim(paper, "s", tables=paper.rows, host="r", reason="resume", ambient=AMBIENT)
+    position = await other.write([t1("d", "o", "m", "r")])
+    assert await owner.check_start("d", position, AMBIENT.uptime()) == "unknown"
+    assert await other.check_start("d", position, AMBIENT.uptime()) == "start"
+
+
+@pytest.mark.parametrize("how", ["robbed", "released", "answered", "late"])
+async def test_what_happened_since_the_start_keeps_the_effect_from_starting(
+    paper: Paper, how: str
+) -> None:
+    owner = await dispatching(paper)
+    began = AMBIENT.uptime()
+    position = await owner.write([t1("d", "o", "m", "r")])
+    if how == "robbed":
+        await claim(paper, "s", tables=paper.rows, host="r", reason="takeover", ambient=AMBIENT)
+        await owner.refresh(len(paper.records))
+    elif how == "released":
+        await owner.release()
+    elif how == "answered":
+        await owner.write([settled("d")])
+    else:
+        began -= CHECK_S + 1
+    assert await owner.check_start("d", position, began) == "not_started"
+
+
+async def test_a_start_that_no_table_knows_is_our_own_bug(paper: Paper) -> None:
+    owner = await dispatching(paper)
+    with pytest.raises(StateError, match="verify"):
+        await owner.check_start("nobody's", owner.position, AMBIENT.uptime())
+
+
+async def test_without_tables_nothing_is_dispatched(paper: Paper) -> None:
+    owner = await claim(paper, "s", tables=None, host="h", reason="open", ambient=AMBIENT)
+    with pytest.raises(StateError, match="tables"):
+        await owner.check_start("d", 1, AMBIENT.uptime())
+
+
+async def test_looking_again_shows_who_owns_the_session_and_never_looks_back(paper: Paper) -> None:
+    owner = await dispatching(paper)
+    seen = owner.position
+    await claim(paper, "s", tables=paper.rows, host="r", reason="takeover", ambient=AMBIENT)
+    await owner.refresh(seen)
+    assert not owner.is_lost, "up to there it was not"
+    await owner.refresh(len(paper.records))
+    assert owner.is_lost
+    await owner.refresh(1)
+    assert owner.is_lost
+
+
+async def test_evidence_goes_out_once_and_is_kept_with_its_dispatch(paper: Paper) -> None:
+    owner = await dispatching(paper)
+    await owner.write([t1("d", "o", "m", "r")])
+    other = await claim(paper, "s", tables=paper.rows, host="r", reason="resume", ambient=AMBIENT)
+    await other.write([settled("d")])
+    answer = result("r", "m", "c1", dispatch="d")
+    for _ in range(2):
+        await owner.testify([answer])
+    row = paper.rows[("dispatches", "s", "d")]
+    assert row.status == "unknown"
+    assert [piece["status"] for piece in row.evidence] == ["ok"]
+    assert head(paper).damage == ()
+
+
+@pytest.mark.parametrize("outcome", ["refused", "lost"])
+async def test_evidence_that_the_log_does_not_take_is_an_error(paper: Paper, outcome: str) -> None:
+    owner = await dispatching(paper)
+    await claim(paper, "s", tables=paper.rows, host="r", reason="resume", ambient=AMBIENT)
+    paper.outcomes = [outcome]
+    with pytest.raises(LogError):
+        await owner.testify([settled("d")])
+
+
+# ---- frames in doubt
+
+
+async def test_settling_without_a_frame_in_doubt_does_nothing(log: Paper) -> None:
+    owner = await owner_of(log)
+    assert not owner.in_doubt
+    assert await owner.settle() == 0
+    assert len(log.records) == 1
+
+
+@pytest.mark.parametrize("first", ["lost", "landed"])
+@pytest.mark.parametrize("again", ["settle", "write"])
+async def test_a_copy_that_is_refused_leaves_the_frame_in_doubt(
+    log: Paper, first: str, again: str
+) -> None:
+    """The first copy may be there, or still arrive."""
+    owner = await owner_of(log)
+    log.outcomes = [first, "refused"]
+    with pytest.raises(AppendUnknown, match="copy"):
+        await owner.write([user("a", None)])
+    assert owner.in_doubt
+    log.outcomes = ["refused"]
+    with pytest.raises(AppendUnknown, match="copy"):
+        await (owner.settle() if again == "settle" else owner.write([user("b", "a")]))
+    await owner.settle()
+    await owner.write([user("b", "a")])
+    assert not owner.in_doubt
+    assert head(log).counts["entries"] == 2
+    assert head(log).damage == ()
+
+
+async def test_a_frame_in_doubt_that_another_claim_overtook_is_fenced(log: Paper) -> None:
+    owner = await owner_of(log)
+    log.outcomes = ["lost"] * 5
+    with pytest.raises(AppendUnknown):
+        await owner.write([user("a", None)])
+    await owner_of(log)
+    with pytest.raises(Fenced) as caught:
+        await owner.settle()
+    assert [event.id for event in caught.value.unsaved] == ["a"]
+    assert not owner.in_doubt
+    assert head(log).counts["entries"] == 0
+
+
+async def test_a_cancelled_copy_is_in_doubt_whatever_the_next_one_is_told(log: Paper) -> None:
+    owner = await owner_of(log)
+    task = asyncio.create_task(owner.write([user("a", None)]))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    log.outcomes = ["refused"]
+    with pytest.raises(AppendUnknown):
+        await owner.write([user("b", None)])
+    await owner.write([user("b", "a")])
+    assert head(log).counts["entries"] == 2
+    assert head(log).damage == ()
+
+
+async def test_who_gave_a_session_up_is_told_so(log: Paper) -> None:
+    owner = await owner_of(log)
+    await owner.release()
+    with pytest.raises(Fenced, match="given it up"):
+        await owner.write([user("a", None)])
+
+
+@pytest.mark.parametrize("session", ["", "x" * 513, "half \ud83d", 5, None])
+async def test_what_is_no_session_is_refused_before_anything_is_read(
+    log: Paper, session: object
+) -> None:
+    with pytest.raises(SchemaError):
+        await owner_of(log, session)  # type: ignore[arg-type]
+    assert log.records == []
