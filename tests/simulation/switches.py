@@ -70,20 +70,21 @@ def reading_to_the_own_claim(patch: Patch) -> None:
 
 def t1_rule(patch: Patch) -> None:
     """An effect starts as soon as T1 is acknowledged."""
-    real = Owner._read_to
+    real = Owner._send
 
     async def check_start(self: Owner, *of: Any) -> str:
         return "start"
 
-    async def read_to(self: Owner, position: int, sent: Any = None) -> Any:
-        events = () if sent is None else sent.frame.events
-        if any(event.type == "tool_dispatched" for event in events):
-            self._position = position
-            return Admission.APPLIES
-        return await real(self, position, sent)
+    async def send(self: Owner, frame: Any) -> int:
+        if all(event.type != "tool_dispatched" for event in frame.frame.events):
+            return await real(self, frame)
+        self._in_flight = frame
+        position = await self._append(frame)
+        self._in_flight, self._seq = None, frame.frame.header.seq
+        return position
 
     patch.setattr(Owner, "check_start", check_start)
-    patch.setattr(Owner, "_read_to", read_to)
+    patch.setattr(Owner, "_send", send)
 
 
 def position_check(patch: Patch) -> None:
