@@ -25,6 +25,7 @@ from turnlog.tables import database
 
 IDLE = 1_000
 ENTRIES = 10
+AT_ONCE = 100
 LONG = 100_000
 ROUNDS = 15
 CLAIM = "c" * 32
@@ -42,11 +43,15 @@ LOOK = Tool("look", _look, effect="read_only")
 
 async def _open_some(log: EmbeddedLog, stack: AsyncExitStack, name: str, number: int) -> None:
     """Open sessions, let each have a turn that makes 10 entries, and leave them open."""
-    for index in range(number):
+
+    async def open_one(index: int) -> None:
         opened = open_session(log, f"{name}-{index:06d}-{'x' * 24}", host="h", tools=[LOOK])
         session = await stack.enter_async_context(opened)
         await call_in_turn(session, 4, 1, last="That is all there is.")
         assert session.view().head.counts["entries"] == ENTRIES
+
+    for first in range(0, number, AT_ONCE):
+        await asyncio.gather(*map(open_one, range(first, min(first + AT_ONCE, number))))
     await asyncio.sleep(0.1)  # until what they have written has been shown to them
 
 

@@ -84,12 +84,12 @@ class Link:
         """The session with everything this host has written, saved or not."""
         waiting = self.batch.waiting
         if not waiting:
-            return SessionView(self.tables, self.id)
+            return SessionView(self.tables, self.id, is_known=True)
         position = self._reached()
         while True:
             if self._layer is None or self._layer[0] != position:
                 reader = Provisional(self.tables, self.id, waiting)
-                self._layer = position, reader, SessionView(reader, self.id)
+                self._layer = position, reader, SessionView(reader, self.id, is_known=True)
             else:
                 self._layer[1].take(waiting)
             before, position = position, self._reached()
@@ -151,7 +151,8 @@ class Link:
     def look_up_leaf(self) -> None:
         """Take the leaf from the tables, where what was written may not have moved it."""
         view = self.view()
-        self.leaf = view.entry(view.head.leaf).id if view.head.leaf else None
+        number = view.head.leaf
+        self.leaf = view.entry(number).id if number else None
 
     @property
     def is_lost(self) -> bool:

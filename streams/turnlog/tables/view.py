@@ -43,13 +43,13 @@ class Reader(Protocol):
 
 
 class SessionView:
-    """A session that exists. Raises SessionNotFound where it does not."""
+    """A session that exists. Raises SessionNotFound where it does not; `is_known`: it does."""
 
-    def __init__(self, reader: Reader, session: str) -> None:
+    def __init__(self, reader: Reader, session: str, *, is_known: bool = False) -> None:
         self.reader = reader
         self.session = session
         self._frames: dict[int, Frame] = {}
-        if reader.get(("sessions", session)) is None:
+        if not is_known and reader.get(("sessions", session)) is None:
             raise SessionNotFound(
                 f"no session {session!r} is in this log; `turnlog sessions` lists those that are"
             )
