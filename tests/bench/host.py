@@ -27,9 +27,9 @@ from turnlog.owner.ambient import Ambient
 SESSIONS = 64
 ROUNDS = 15
 CALLS = 50
-"""Calls of one session in a round."""
-CALLS_EACH = 10
-"""Calls of each of many sessions in a round."""
+"""T1s in a round."""
+CALLS_EACH = 20
+"""Calls of each session, of one or of many, in a turn."""
 EVENTS = 500
 ONE_BY_ONE = 50
 
@@ -156,7 +156,7 @@ async def measure_sessions(folder: Path, rounds: int = ROUNDS) -> list[Figure]:
     looking = Looking()
     async with AsyncExitStack() as stack:
         cases: dict[str, Round] = {}
-        for name, number, calls in (("one", 1, CALLS), ("many", SESSIONS, CALLS_EACH)):
+        for name, number in (("one", 1), ("many", SESSIONS)):
             log = await stack.enter_async_context(open_log(folder / f"{name}.db"))
             await grow(log)
             sessions = [
@@ -165,7 +165,7 @@ async def measure_sessions(folder: Path, rounds: int = ROUNDS) -> list[Figure]:
                 )
                 for index in range(number)
             ]
-            cases[name] = partial(_seconds_a_call, sessions, calls)
+            cases[name] = partial(_seconds_a_call, sessions, CALLS_EACH)
         each = await run_rounds(cases, rounds)
     return [
         Figure(
