@@ -147,6 +147,7 @@ class Batch:
                 count = self._in_doubt or self._next_frame()
                 events = [event for unit in self._units[:count] for event in unit.events]
                 position = await self._write(events, count)
+                await self._owner.known(position)
                 done, self._units = self._units[:count], self._units[count:]
                 self._size -= sum(unit.size for unit in done)
                 self._in_doubt, self._failed = 0, False

@@ -221,7 +221,8 @@ async def _give_up(turn: Turn, sent: asyncio.Future[int], data: dict[str, Json])
     """The caller was cancelled while T1 was under way: nothing will run, and the log says so."""
     try:
         verdict = await _verdict(turn, data["dispatch"], await sent, turn.link.ambient.uptime())
-        status = "unknown" if verdict == "unknown" else "not_started"
+        is_known = verdict != "unknown" and data["try"] == 1  # an earlier try may have started
+        status = "not_started" if is_known else "unknown"
         await _answer(turn, data, Outcome(status, tell(WITHDRAWN)))
     except TurnlogError as error:
         turn.link.settings.on_error(error)

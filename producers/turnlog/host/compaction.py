@@ -273,7 +273,11 @@ def _void_now(link: Link, job: _Job) -> str | None:
 
 
 def _void(link: Link, event: NewEvent) -> str | None:
-    """Why the fold would not take a compaction now; None where it would."""
+    """Why the fold would not take a compaction now; None where it would. Raises Fenced where
+    another claim is in force, so that it would not be asked."""
+    if link.view().head.claim != link.owner.claim_id:
+        link.lose(link.owner.loss())
+    link.check()
     reader = Provisional(link.tables, link.id, [*link.batch.waiting, event])
     after = SessionView(reader, link.id)
     return after.entry(after.number(event.id)).void

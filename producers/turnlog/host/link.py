@@ -82,19 +82,18 @@ class Link:
 
     def view(self) -> SessionView:
         """The session with everything this host has written, saved or not."""
-        waiting = self.batch.waiting
-        if not waiting:
-            return SessionView(self.tables, self.id, is_known=True)
-        position = self._reached()
-        while True:
+        while waiting := self.batch.waiting:
+            position = self._reached()
+            if self._lost is not None:
+                break  # nothing is shown over what another owner has written
             if self._layer is None or self._layer[0] != position:
                 reader = Provisional(self.tables, self.id, waiting)
                 self._layer = position, reader, SessionView(reader, self.id, is_known=True)
             else:
                 self._layer[1].take(waiting)
-            before, position = position, self._reached()
-            if position == before:  # else a part was folded over what has it already
+            if self._reached() == position:  # else a part was folded over what has it already
                 return self._layer[2]
+        return SessionView(self.tables, self.id, is_known=True)
 
     def event(self, type_: str, data: Mapping[str, Json], id_: str | None = None) -> NewEvent:
         """A new event, now."""
@@ -212,15 +211,20 @@ class Link:
         await self.tables.wait(stored.position, self.owner.log.partition_of(self.id))
         if self._lost is None:
             await self.owner.refresh(stored.position)
-            if self.owner.is_lost:
+            if self.owner.is_taken:  # its own release, which may be under way, is no loss
                 self.lose(self.owner.loss())
         if self.turn is not None:
             self.turn.look()
         self.tell()
 
     def _reached(self) -> int:
+        """The position of the session in the tables; notices there that it is lost."""
         head: Head | None = self.tables.get(("sessions", self.id))
-        return 0 if head is None else head.position
+        if head is None:
+            return 0
+        if head.epoch > self.owner.epoch:
+            self.lose(self.owner.loss())
+        return head.position
 
     def _forget(self) -> None:
         self._layer = None

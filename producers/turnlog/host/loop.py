@@ -15,6 +15,7 @@ from turnlog.host.errors import ContextOverflow, told
 from turnlog.host.room import Room
 from turnlog.host.session import Session
 from turnlog.host.turn import Turn
+from turnlog.tables.evidence import Report
 
 Json = Any
 
@@ -50,12 +51,12 @@ async def run_turn(
     Without a message it goes on with the turn that is open, and where none is, with the oldest
     queued input. A model that keeps failing ends the turn as failed. With `compaction` room is made
     before a request that needs it; a model that raises ContextOverflow is asked once more, if the
-    surface has changed by then. Where nothing but a compaction was cut short, it is ended, and
-    `interrupted` given. Raises what `Session.turn` and `Session.resume` raise, Fenced, and
-    LogError, after which the turn is still open.
+    surface has changed by then. Where nothing is left to go on with but something to end, such as a
+    compaction that was cut short, it is ended, and `interrupted` given. Raises what `Session.turn`
+    and `Session.resume` raise, Fenced, and LogError, after which the turn is still open.
     """
-    left = {report.operation.kind for report in session.reports()}
-    is_open = message is None and not left <= {"compaction", "navigation"}
+    left = session.reports()
+    is_open = message is None and any(_goes_on(report) for report in left)
     if message is None and left and not is_open and not session.pending():
         await session.close_open()  # what a crash cut short there has nothing to go on with
         return "interrupted"
@@ -93,6 +94,12 @@ async def _run(session: Session, model: Model, turn: Turn, room: Room, bounds: _
                 await turn.finish("failed", {"message": f"the model failed: {error}"})
         else:
             await turn.carry_out(plan)
+
+
+def _goes_on(report: Report) -> bool:
+    """Whether a turn can go on with it; of anything else only the end has to be written."""
+    is_bracket = report.operation.kind in ("compaction", "navigation")
+    return bool(report.evidence.reruns) or (report.is_open and not is_bracket)
 
 
 def _wants_model(plan: list[Instruction]) -> bool:

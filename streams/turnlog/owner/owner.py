@@ -55,6 +55,7 @@ class Owner:
         self.ambient = ambient
         self.tables = tables
         self._own, self._position = _known_of(tables, session)
+        self._tables_at = self._position
         self._claim = ""
         self._epoch = self._seq = 0
         self._in_flight: SealedFrame | None = None
@@ -79,7 +80,12 @@ class Owner:
     @property
     def is_lost(self) -> bool:
         """Whether another claim is known to be in force, or this one was given up."""
-        return self._own.claim != self._claim or self._own.released
+        return self.is_taken or self._own.released
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether another claim is known to be in force."""
+        return self._own.claim != self._claim
 
     @property
     def in_doubt(self) -> bool:
@@ -133,7 +139,15 @@ class Owner:
         if (last["position"], last["claim"]) != (position, self._claim):
             return "unknown"
         is_late = self.ambient.uptime() - began > CHECK_S
-        return "not_started" if row.status != "open" or self.is_lost or is_late else "start"
+        if row.status == "open" and not self.is_lost and not is_late:
+            return "start"
+        # of a repeated start only this try is known not to have run: an earlier one may have
+        return "not_started" if len(row.tries) == 1 else "unknown"
+
+    async def known(self, position: int) -> None:
+        """Return once the tables hold a position; those of an embedded log do at once."""
+        if self._tables_at < position:
+            await self._wait(position)
 
     async def refresh(self, position: int) -> None:
         """Look who owns the session, in tables that reach a position of it."""
@@ -200,8 +214,11 @@ class Owner:
         admission = await self._read_to(position, frame)
         self._check_reached(position)
         self._in_flight = None
-        if admission not in (Admission.APPLIES, Admission.DUPLICATE):
-            self._fenced = {event.id for event in frame.frame.events}
+        if admission is not Admission.APPLIES and self._own.digest != frame.frame.digest:
+            # a duplicate below the last seq is saved only if it is this frame that stands there,
+            # and with one frame in flight that is the last: another one is a copy of this host's
+            if admission is Admission.FENCED:
+                self._fenced = {event.id for event in frame.frame.events}
             self._check_owner(frame.frame.events, lost=True)
         self._seq = frame.frame.header.seq or 0
         self.ambient.reach(places.FRAME_SAVED)
@@ -243,7 +260,7 @@ class Owner:
             if at >= position and own.claim == self._claim:
                 digest = sent.frame.digest if sent is not None else own.digest
                 if own.digest == digest:  # the last frame in force is the owner's own
-                    self._own, self._position = own, at
+                    self._own, self._position, self._tables_at = own, at, at
                     return Admission.APPLIES
         found: Admission | None = None
         partition = self.log.partition_of(self.session)

@@ -42,7 +42,8 @@ def _load_tuples(text: str | None) -> Any:
         return None
     if text == "[]":
         return ()
-    return _tuples(orjson.loads(text))
+    value = orjson.loads(text)
+    return _tuples(value) if "[" in text else value
 
 
 def _tuples(value: Any) -> Any:

@@ -114,9 +114,14 @@ def _open_calls(
     dispatched = {(row.assistant_entry, row.call_index) for row in dispatches}
     calls: list[Call] = []
     for entry in path:
-        for index, call_id in enumerate(entry.calls):
-            if (entry.number, index) in answered or (entry.id, index) in dispatched:
-                continue
+        open_ = [
+            (index, call_id)
+            for index, call_id in enumerate(entry.calls)
+            if (entry.number, index) not in answered and (entry.id, index) not in dispatched
+        ]
+        if not open_ or not _is_of(view, operation, entry):
+            continue
+        for index, call_id in open_:
             calls.append(
                 Call(
                     assistant_entry=entry.id,
@@ -128,6 +133,15 @@ def _open_calls(
                 )
             )
     return calls
+
+
+def _is_of(view: SessionView, operation: Operation, entry: Entry) -> bool:
+    """Whether an assistant message is not known to be another operation's: a rerun opens an
+    operation again, and by then the leaf may be below calls of a later one."""
+    attempt: Attempt | None = None
+    if (id_ := view.data(entry).get("attempt")) is not None:
+        attempt = view.reader.get(("attempts", view.session, id_))
+    return attempt is None or attempt.operation == operation.operation
 
 
 def _tool(view: SessionView, entry: Entry, index: int) -> str | None:

@@ -211,6 +211,17 @@ async def test_a_fenced_owner_gets_its_events_back(log: Paper) -> None:
     assert head(log).counts["entries"] == 0
 
 
+async def test_a_frame_whose_seq_a_copy_of_this_host_has_used_is_not_saved(log: Paper) -> None:
+    owner = await owner_of(log)
+    for id_ in ("x", "y"):  # a copy of the host has written on under the same claim
+        seq = head(log).seq + 1
+        header = Header("s", owner.claim_id, owner.epoch, seq, "h")
+        log.add(seal(header, [user(id_, None)]).record)
+    with pytest.raises(Fenced):
+        await owner.write([user("a", None)])
+    assert head(log).counts["entries"] == 2
+
+
 async def test_a_fenced_owner_says_nothing_twice(log: Paper) -> None:
     owner = await owner_of(log)
     await owner_of(log)
@@ -336,6 +347,18 @@ async def test_what_happened_since_the_start_keeps_the_effect_from_starting(
     else:
         began -= CHECK_S + 1
     assert await owner.check_start("d", position, began) == "not_started"
+
+
+async def test_a_second_try_that_came_too_late_says_nothing_of_the_first() -> None:
+    log, times = Paper(), iter([0.0, 60.0])
+    first = await owner_of(log)
+    await first.write([user("u", None), accepted("op", "u"), assistant("a", "u", "c1")])
+    await first.write([t1("d", "op", "a", "r", effect="read_only")])
+    late = Ambient(clock=lambda: 0, ids=AMBIENT.ids, uptime=lambda: next(times))
+    owner = await claim(log, "s", tables=log.rows, host="h2", reason="resume", ambient=late)
+    began = late.uptime()
+    position = await owner.write([t1("d", "op", "a", "r", effect="read_only", try_=2)])
+    assert await owner.check_start("d", position, began) == "unknown"
 
 
 async def test_a_start_that_no_table_knows_is_our_own_bug(paper: Paper) -> None:

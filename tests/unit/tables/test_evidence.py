@@ -14,6 +14,7 @@ from tests.story import (
     created,
     decided,
     finished,
+    rerun_allowed,
     result,
     settled,
     state,
@@ -227,3 +228,17 @@ def test_the_calls_beside_a_bracket_are_the_prompts() -> None:
     story.own(user("u1", None), accepted("op", "u1"), assistant("a1", "u1", "c1"))
     assert [call.call_id for call in evidence(story).calls] == ["c1"]
     assert (evidence(story, "k").calls, evidence(story, "n").calls) == ([], [])
+
+
+def test_calls_of_another_operation_are_not_its_own_when_a_rerun_opens_it_again() -> None:
+    story = Story().called()
+    story.own(settled("d1"), finished("op"), user("u2", "a1"), accepted("op2", "u2"))
+    story.own(attempted("at2", "op2", "a2"), assistant("a2", "u2", "c2", attempt="at2"))
+    story.own(t1("d2", "op2", "a2", "r2", call_id="c2"))
+    story.own(result("r2", "a2", "c2", dispatch="d2"), finished("op2"))
+    story.own(branch("b", "a2", "r2"))
+    story.guest(rerun_allowed("d1"))
+    story.own(t1("d1", "op", "a1", "r1b", try_=2))
+    story.own(result("r1b", "b", "c1", dispatch="d1"))
+    assert story.entry("r1b").void is None  # its call is on the path, and so is that of op2
+    assert evidence(story).calls == []

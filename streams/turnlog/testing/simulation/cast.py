@@ -55,9 +55,9 @@ class Cast:
             reach=self._reach(actor),
         )
 
-    def client(self, actor: Actor, *, folds_with_append: bool = False) -> Client:
+    def client(self, actor: Actor) -> Client:
         """A connection to the log."""
-        return Client(self.world, actor, self.watch.sent, folds_with_append=folds_with_append)
+        return Client(self.world, actor, self.watch.sent)
 
     def workshop(self, actor: Actor, draw: Random) -> Workshop:
         """Tools and a model."""

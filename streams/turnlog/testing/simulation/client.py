@@ -20,25 +20,18 @@ Sent = Callable[[Actor, SealedFrame], None]
 
 
 class Client:
-    """See the module's text. It dies with its actor: what it has sent may still arrive.
-
-    With `folds_with_append` its tables hold what it appended once that is acknowledged, as those of
-    an embedded log do, however far they are behind otherwise.
-    """
+    """See the module's text. It dies with its actor: what it has sent may still arrive."""
 
     url = "simulated:"
     partitions = 1
 
-    def __init__(
-        self, world: World, actor: Actor, sent: Sent, *, folds_with_append: bool = False
-    ) -> None:
+    def __init__(self, world: World, actor: Actor, sent: Sent) -> None:
         self.world = world
         self.actor = actor
         self.sent = sent
         self.outcomes: dict[int, tuple[Record, int | Exception]] = {}
         """What each append came to, in the order in which they were asked for."""
         self._appends = 0
-        self.folds_with_append = folds_with_append
         self._delays = world.chance.stream(f"delay:{actor.name}")
         self._cut_until_s = 0.0
         self._store: DictStore = world.tables
@@ -74,7 +67,6 @@ class Client:
         answer: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._send(frame, answer)
         position = await answer
-        self.fold_to(position)
         self._drift()
         return position
 
@@ -143,11 +135,6 @@ class Client:
         await asyncio.sleep(self._delay())
         if self._is_cut():
             raise LogUnavailable(f"{self.actor.name} is cut off", retriable=True)
-
-    def fold_to(self, position: int) -> None:
-        """What follows from an acknowledged append for the tables of an embedded log."""
-        if self.folds_with_append and isinstance(self._store, LaggingStore):
-            self._store.advance(position)
 
     def _drift(self) -> None:
         if isinstance(self._store, LaggingStore):

@@ -21,8 +21,7 @@ class Copy(Client):
     """The client of a copy that is made after some appends of the original."""
 
     def __init__(self, original: Client, actor: Actor, appends: int) -> None:
-        folds_with_append = original.folds_with_append
-        super().__init__(original.world, actor, original.sent, folds_with_append=folds_with_append)
+        super().__init__(original.world, actor, original.sent)
         self._original = original
         self._left = appends
         self._asked = 0
@@ -48,5 +47,4 @@ class Copy(Client):
         self.sent(self.actor, frame)
         if isinstance(outcome, Exception):
             raise type(outcome)(*outcome.args)
-        self.fold_to(outcome)
         return outcome

@@ -106,7 +106,7 @@ class History:
 
         async def run(cast: Cast, actor: Actor) -> None:
             nonlocal original
-            client = cast.client(actor, folds_with_append=play is host)
+            client = cast.client(actor)
             original = client
             await play(cast, actor, client, name, scene.turns)
 
@@ -145,7 +145,7 @@ class History:
         """Somebody takes over and ends what is open, in a world without faults."""
 
         async def run(cast: Cast, actor: Actor) -> None:
-            client = cast.client(actor, folds_with_append=True)
+            client = cast.client(actor)
             await client.tables.wait(self.world.end)
             await host(cast, actor, client, name, 0)
 
