@@ -208,11 +208,14 @@ class Link:
             self.behind(self._take(stored))
 
     async def _take(self, stored: Stored) -> None:
-        await self.tables.wait(stored.position, self.owner.log.partition_of(self.id))
-        if self._lost is None:
-            await self.owner.refresh(stored.position)
-            if self.owner.is_taken:  # its own release, which may be under way, is no loss
-                self.lose(self.owner.loss())
+        try:
+            await self.tables.wait(stored.position, self.owner.log.partition_of(self.id))
+            if self._lost is None:
+                await self.owner.refresh(stored.position)
+        except TurnlogError as error:  # nobody waits for this; whoever writes next is told, too
+            self.fail(error)
+        if self.owner.is_taken:  # its own release, which may be under way, is no loss
+            self.lose(self.owner.loss())
         if self.turn is not None:
             self.turn.look()
         self.tell()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -25,7 +26,16 @@ from tests.unit.host.scene import (
     types_of,
     until,
 )
-from turnlog.core.errors import AppendRefused, AppendUnknown, ClaimLost, Fenced, StateError
+from turnlog.core.errors import (
+    AppendRefused,
+    AppendUnknown,
+    ClaimLost,
+    Fenced,
+    LogError,
+    LogUnavailable,
+    StateError,
+)
+from turnlog.core.fold import fold
 from turnlog.core.frames import NewEvent
 from turnlog.host import Session, run_turn
 from turnlog.owner.guest import queue_input, write_guest
@@ -247,3 +257,45 @@ def test_a_log_that_outlives_its_loop_tells_its_news_in_the_next_one() -> None:
 
     asyncio.run(again())
     assert len(rows(log, "entries")) == 0
+
+
+async def test_tables_that_stop_are_told_and_hang_nobody() -> None:
+    """A guest's frame cannot be folded: the log goes on, and the tables lag from there."""
+    errors = Errors()
+
+    def folding(frame: Any, position: int, tables: Any) -> Any:
+        if any(event.type == "input_queued" for event in getattr(frame, "events", ())):
+            raise ValueError("it cannot be folded")
+        return fold(frame, position, tables)
+
+    log = MoodyLog()
+    log._fold = folding
+    with suppress(StateError, LogError):
+        async with host(log, on_error=errors) as session:
+            await session.set_state({"k": 1})
+            await session.flush()
+            await write_guest(log, "s", [queue_input("x", AMBIENT)], writer="p", ambient=AMBIENT)
+            await until(lambda: errors)
+            assert session.state == {"k": 1}
+    assert isinstance(errors[0], StateError)
+    log._fold = fold
+    log.rebuild()
+    async with host(log) as again:
+        assert await run_turn(again, Script("well")) == "completed"
+    assert_sound(log)
+
+
+async def test_a_log_that_is_closed_under_a_session_is_told_and_leaves_no_task() -> None:
+    log, before = MoodyLog(), asyncio.all_tasks()
+
+    async def use() -> None:
+        async with host(log) as session:
+            await session.flush()
+            await log.close()
+            with pytest.raises(LogUnavailable):
+                await run_turn(session, Script("well"), "go")
+
+    with pytest.raises(LogUnavailable):
+        await use()
+    await steps(20)
+    assert asyncio.all_tasks() == before

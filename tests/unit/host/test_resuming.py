@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -25,12 +26,13 @@ from tests.unit.host.scene import (
     host,
     rows,
     statuses,
+    steps,
     told,
     tool,
     types_in,
     until,
 )
-from turnlog.core.errors import UsageError
+from turnlog.core.errors import Fenced, UsageError
 from turnlog.core.frames import Header, seal
 from turnlog.host import (
     Ask,
@@ -667,3 +669,41 @@ async def test_a_call_that_waits_for_a_person_is_left_and_asked_for_once() -> No
         await session.decide(row.operation, row.assistant_entry, row.call_id, allow=True, by="me")
         assert await task == "completed"
     assert_sound(log)
+
+
+@pytest.mark.parametrize("before_effect", [True, False])
+@pytest.mark.parametrize("how", ["cancel", "abort", "rob"])
+async def test_a_resumed_turn_is_left_at_any_step(how: str, before_effect: bool) -> None:
+    """Of a second try that never ran the first may have: it is not told as not started."""
+    first = Ledger()
+    crashed = await crashed_turn(first, before_effect=before_effect)
+    for number in range(200):
+        log, ledger = await after_crash(crashed), Ledger()
+        ledger.effects = list(first.effects)
+        is_late = False
+        with suppress(Fenced):
+            async with host(log, *ledger.tools(), name="h2") as session:
+                task = asyncio.create_task(run_turn(session, Script(last="well")))
+                await steps(number)
+                is_late = task.done()
+                if how == "cancel":
+                    task.cancel()
+                elif how == "abort":
+                    await session.abort()
+                else:
+                    await claim(
+                        log, "s", tables=log.tables, host="r", reason="takeover", ambient=AMBIENT
+                    )
+                await asyncio.wait([task])
+                await session.link.settle_background()
+                if how != "rob" and session.view().head.open_operations:
+                    assert await run_turn(session, Script(last="well")) == "completed"
+        async with host(log, *ledger.tools(), name="h3") as session:
+            if session.recovery:
+                assert await run_turn(session, Script(last="well")) == "completed"
+        assert_ended(log)
+        assert_honest(log, ledger)
+        assert_sound(log)
+        if is_late:
+            return
+    raise AssertionError("it never ended")

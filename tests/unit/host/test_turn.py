@@ -505,3 +505,30 @@ async def test_moving_inside_a_turn_is_a_bracket_of_its_own() -> None:
     assert [row.kind for row in rows(log, "operations")].count("navigation") == 1
     assert view_of(log).path()[2].kind == "branch"
     assert_sound(log)
+
+
+async def test_what_is_left_of_a_very_large_turn_is_ended_in_several_frames() -> None:
+    """More calls without an answer than a frame holds events."""
+    log = MoodyLog()
+    async with host(log) as session:
+        async with session.turn("go") as turn:
+            async with turn.attempt("m") as attempt:
+                await attempt.finish(calls(*["t"] * 1_500))
+            await session.abort()
+        assert turn.outcome == "aborted"
+        assert_balanced(session.context())
+        assert await run_turn(session, Script("well"), "on") == "completed"
+    assert_sound(log)
+
+
+async def test_a_request_is_known_by_its_digest() -> None:
+    log = MoodyLog()
+    async with (
+        host(log) as session,
+        session.turn("go") as turn,
+        turn.attempt("m", request_digest="d" * 64) as attempt,
+    ):
+        await attempt.finish("well")
+    assert b'"request_digest":"dddd' in b"".join(
+        stored.record.body for stored in log.tables.records("s")
+    )
