@@ -46,6 +46,7 @@ class Dispatch:
     evidence: list[Event] = field(default_factory=list)
     notes: list[Event] = field(default_factory=list)
     rerun: bool = False
+    was_allowed: bool = False  # for the last try, whatever became of it
     listed: bool = False
 
     @property
@@ -117,7 +118,7 @@ class Dispatches:
     def open_up(self, dispatch: Dispatch) -> None:
         """A T1 opens a dispatch: it is listed while there is room."""
         dispatch.status, dispatch.settled_by, dispatch.answer = "open", None, None
-        dispatch.rerun = False
+        dispatch.rerun = dispatch.was_allowed = False
         if dispatch.listed:
             return
         if sum(d.listed for d in self.all.values()) < OPEN_MAX:
@@ -187,7 +188,7 @@ class Dispatches:
             return
         may = dispatch.status == "unknown" and not dispatch.happened
         if self.is_noted(dispatch, event) and may and dispatch.speaks_of_last(event):
-            dispatch.rerun = True
+            dispatch.rerun = dispatch.was_allowed = True
 
     def fenced(self, event: Event, claim: str | None) -> None:
         """An answer that a fenced owner still wrote."""
@@ -195,13 +196,22 @@ class Dispatches:
         if dispatch is not None and claim in [t.claim for t in dispatch.tries]:
             self.add_evidence(dispatch, event)
 
-    def may_repeat(self, dispatch: Dispatch, event: Event, claim: str, is_new: bool) -> bool:
-        """Rule 9; `is_new` says that the result entry is nobody's."""
+    def was_taken_back(self, dispatch: Dispatch, event: Event, is_new: bool) -> bool:
+        """Whether a T1 would be a rerun, had the permission not been taken back since."""
+        holds = dispatch.rerun and dispatch.status == "unknown"
+        return dispatch.was_allowed and not holds and is_new and self._is_next(dispatch, event)
+
+    def _is_next(self, dispatch: Dispatch, event: Event) -> bool:
         last, data = dispatch.last, event.data
         if (data.get("try") or 1) != last.number + 1:
             return False
         kept = ("operation", "assistant_entry", "call_index", "args_hash", "idempotency_key")
-        if any(data.get(name) != dispatch.tries[0].data.get(name) for name in kept):
+        return all(data.get(name) == dispatch.tries[0].data.get(name) for name in kept)
+
+    def may_repeat(self, dispatch: Dispatch, event: Event, claim: str, is_new: bool) -> bool:
+        """Rule 9; `is_new` says that the result entry is nobody's."""
+        last, data = dispatch.last, event.data
+        if not self._is_next(dispatch, event):
             return False
         if dispatch.is_open:
             same = data["result_entry"] == last.data["result_entry"]

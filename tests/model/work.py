@@ -252,6 +252,8 @@ class Work:
         entry = mine.data["result_entry"]
         is_new = not self.is_taken(entry, "nobody")
         is_rerun = not dispatch.is_open
+        if self.dispatches.was_taken_back(dispatch, mine.event, is_new):
+            return False
         if not self.dispatches.may_repeat(dispatch, mine.event, mine.claim, is_new):
             self.named(mine.event, mine.claim).corrupt("t1_repeated")
             return False

@@ -38,6 +38,7 @@ def decide(
     rows = {row.dispatch: row for row in report.evidence.dispatches}
     reruns = {row.dispatch: row for row in report.evidence.reruns}
     steps: list[Instruction] = []
+    parked: list[str] = []
     for step in report.instructions:
         id_: str = step.get("dispatch", "")
         row = rows.get(id_) or reruns.get(id_)
@@ -49,6 +50,9 @@ def decide(
             tool = tools.get(row.tool or "")
             if not report.is_open or row.tries[-1]["claim"] == claim:
                 steps.append(closed)
+            elif _is_parked(row, tool, policy):  # a person can only say what became of an unknown
+                steps.append(closed)
+                parked.append(row.tool or "a tool")
             else:
                 steps.append(_decided(row, closed, tool, policy, args_of))
         elif step["do"] == "rerun":
@@ -56,7 +60,15 @@ def decide(
                 steps.append(step)
         else:
             steps.append(step)
+    if parked:
+        reason = f"what became of {', '.join(parked)} is for a person to say"
+        steps.append({"do": "park", "operation": report.operation.operation, "reason": reason})
     return steps
+
+
+def _is_parked(row: Dispatch, tool: Tool | None, policy: Policy) -> bool:
+    effect = row.effect if tool is None else stricter(row.effect, tool.effect)
+    return policy.action(row.tool, effect) == "park"
 
 
 def _decided(
@@ -67,8 +79,6 @@ def _decided(
     effect = stricter(row.effect, tool.effect)
     action = policy.action(row.tool, effect)
     last = row.tries[-1]["try"]
-    if action == "park":
-        return {"do": "park", "operation": row.operation, "reason": f"{row.tool}: outcome unknown"}
     if action == "probe" and tool.probe is None:
         return {**closed, "why": f"tool {row.tool!r} has no probe"}
     if action == "answer":

@@ -25,15 +25,18 @@ async def fork(link: Link, at: str | None, name: str | None) -> str:
             f"session {link.id!r}: it cannot be forked inside an open operation;"
             " let the turn end, or abort it"
         )
-    number = head.leaf if at is None else view.number(at)
-    if not number:
+    number = view.real(head.leaf if at is None else view.number(at))
+    if number:
+        point = {"entry": view.entry(number).id, "epoch": head.epoch, "seq": head.seq}
+        origin: dict[str, Any] = {"parent_session": link.id, "fork_at": point}
+    elif head.fork_at is not None:  # nothing was added yet, so it is another fork of the parent
+        origin = {"parent_session": head.parent_session, "fork_at": head.fork_at}
+    else:
         raise EntryNotFound(f"session {link.id!r} has no entry to fork from: it is empty")
-    entry = view.entry(view.real(number))
     child = name or link.ambient.ids()
     created = {
-        "parent_session": link.id,
-        "fork_at": {"entry": entry.id, "epoch": head.epoch, "seq": head.seq},
-        "initial_app_state": view.state(entry.number),
+        **origin,
+        "initial_app_state": view.state(number),
         "cwd": head.cwd,
         "agent": head.agent,
         "title": head.title,

@@ -210,14 +210,17 @@ class Session:
 
     async def abort(self) -> None:
         """Ask the open turn to stop: its tools are cancelled, its calls settled, and it ends as
-        aborted. Nothing happens where no turn is open."""
+        aborted. One that a former host or a cancelled task left open ends so once it is resumed.
+        Nothing happens where no turn is open."""
         turn = self.link.turn
-        if not isinstance(turn, Turn):
-            return
-        await self.link.write_now(
-            [self.link.event("abort_requested", {"operation": turn.operation})]
-        )
-        turn.abort()
+        open_ = self.view().head.open_operations
+        prompts = [id_ for id_, item in open_.items() if item["kind"] == "prompt"]
+        if prompts:
+            await self.link.write_now(
+                [self.link.event("abort_requested", {"operation": id_}) for id_ in prompts]
+            )
+        if isinstance(turn, Turn):
+            turn.abort()
 
     async def decide(
         self, operation: str, entry: str, call_id: str, *, allow: bool, by: str

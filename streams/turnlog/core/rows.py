@@ -206,7 +206,8 @@ class Dispatch(NamedTuple):
 
     `tries` holds one object for each T1 in force: try, claim, position, index, result_entry,
     digest. `evidence` holds answers that came after the one that stands, or from a fenced owner;
-    `notes` what a person said that changed nothing.
+    `notes` what persons said, each with the try it was
+    said of and whether it was applied.
     """
 
     session: str

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 from turnlog.core.rows import KEY_LENGTHS, TABLES
 from turnlog.tables import riders
 
-TABLES_VERSION = 1
+TABLES_VERSION = 2
 
 BUILDING = "building_"
 """The prefix of a set that is being built beside the live tables."""

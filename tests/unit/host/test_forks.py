@@ -65,8 +65,11 @@ async def test_a_fork_of_a_fork_that_has_nothing_of_its_own_shows_all_of_it() ->
         await run_turn(session, Script("one"), "first")
         name = await session.fork()
     async with host(log, session=name) as forked:
-        with pytest.raises(EntryNotFound):
-            await forked.fork()
+        shown = forked.context()
+        again = await forked.fork()
+    async with host(log, session=again) as other:
+        assert other.context() == shown
+        assert other.view().head.parent_session == "s"
     assert_sound(log)
 
 

@@ -357,25 +357,30 @@ async def test_a_policy_may_leave_it_to_a_person() -> None:
     async with host(log, ledger.tool("idempotent"), name="h2", policy=policy) as session:
         assert await run_turn(session, Script()) == "parked"
         assert head_of(log).status == "requires_action"
-        assert statuses(log) == {"open": 1}
+        assert statuses(log) == {"unknown": 1}  # a person can say what became of an unknown
         with pytest.raises(UsageError, match="parked=True"):
             async with session.resume():
                 raise AssertionError
         with pytest.raises(OperationOpen):
             async with session.turn("on"):
                 raise AssertionError
-        size = len(types_in(log))
-        async with session.resume(parked=True) as turn:
-            assert [step["do"] for step in turn.plan()] == ["park", "continue"]
-            await turn.carry_out(turn.plan())
-            assert turn.parked
-        assert len(types_in(log)) == size + 1
+    said = allow_rerun(dispatch_of(log).dispatch, AMBIENT, by="me")
+    await write_guest(log, "s", [said], writer="me", ambient=AMBIENT)
     async with host(log, ledger.tool("idempotent"), name="h3") as session:
         async with session.resume(parked=True) as turn:
+            assert [step["do"] for step in turn.plan()] == ["rerun"]
             await turn.carry_out(turn.plan())
         assert turn.outcome == "completed"
+    assert statuses(log) == {"ok": 1}
     assert ledger.count("idempotent") == 1
-    assert_sound(log)
+
+
+async def test_a_turn_that_was_left_open_can_be_aborted() -> None:
+    log = await crashed_turn(Ledger(), "opaque", before_effect=True)
+    async with host(log, Ledger().tool("opaque"), name="h2") as session:
+        await session.abort()
+        assert await run_turn(session, Script()) == "aborted"
+        assert statuses(log) == {"unknown": 1}
 
 
 @pytest.mark.parametrize("then", EFFECTS)

@@ -13,7 +13,7 @@ from turnlog.tables import schema
 from turnlog.tables.riders import kept
 from turnlog.tables.schema import FIELDS, INDEXES, Kind, create_statements, key_fields
 
-FINGERPRINT = "1:0d10acc2041c3117"
+FINGERPRINT = "2:0d10acc2041c3117"
 """Of the tables of TABLES_VERSION."""
 
 

@@ -18,12 +18,10 @@ from turnlog.recovery.executor import recover_all
 from turnlog.tables.view import SessionView
 from turnlog.testing import World, for_each_crash
 
-# Places of what this agent has not: compaction, the recovery consumer. Nobody
-# reaches t2.sent: a result shares the frames that `frame.sent` is reached with.
+# Places of what this agent has not: compaction, the recovery consumer.
 OF_OTHERS = {
     places.COMPACTION_STARTED,
     places.RECOVERY_READY,
-    places.T2_SENT,
 }
 
 

@@ -26,6 +26,8 @@ def dispatch_tool(draft: Draft, event: Event) -> None:
     ):
         return
     is_rerun = old is not None and _is_rerun(draft, old, event)
+    if old is not None and not is_rerun and _was_taken_back(draft, old, event):
+        return
     operation = operations.named(draft, data["operation"], after_finished=is_rerun)
     if old is None:
         _first_try(draft, event, operation)
@@ -197,6 +199,25 @@ def _is_rerun(draft: Draft, old: Dispatch, event: Event) -> bool:
     )
 
 
+def _was_taken_back(draft: Draft, old: Dispatch, event: Event) -> bool:
+    """Whether a rerun was allowed when its host planned it and no longer is, by a person's verdict
+    or by evidence. Nothing may start, but the host is not to blame: guests corrupt nothing."""
+    return (
+        not old.rerun
+        and any(
+            note["type"] == "rerun_allowed" and note["applied"] and note["try"] == _last_try(old)
+            for note in old.notes
+        )
+        and operations.is_free(draft, event.data["result_entry"])
+        and _is_next(old, event.data)
+    )
+
+
+def _last_try(row: Dispatch) -> int:
+    number: int = row.tries[-1]["try"]
+    return number
+
+
 def _is_next(old: Dispatch, data: dict[str, Any]) -> bool:
     """Whether a T1 is the next try of the same call of the same operation."""
     return (
@@ -302,6 +323,7 @@ def _noted(draft: Draft, dispatch: Dispatch, event: Event, *, applied: bool) -> 
         "status": event.data.get("status"),
         "by": event.data.get("by"),
         "note": event.data.get("note"),
+        "try": _last_try(dispatch),
         "applied": applied,
         "position": draft.position,
     }

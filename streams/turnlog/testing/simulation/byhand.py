@@ -208,7 +208,6 @@ class ByHand:
             "status": status,
             "settled_by": "host",
         }
-        self._ambient.reach(places.T2_SENT)
         event = self._event("message", data, call.result)
         try:
             await self._write([event])

@@ -18,7 +18,6 @@ HOST_PLACES = (
     places.T1_SENT,
     places.T1_CHECKED,
     places.EFFECT_DONE,
-    places.T2_SENT,
     places.T2_SAVED,
     places.ATTEMPT_STARTED,
     places.ANSWER_READY,
