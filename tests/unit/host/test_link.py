@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 
 from tests.unit.host.scene import AMBIENT, MoodyLog, calls, host, steps
+from turnlog.core.errors import Fenced
 from turnlog.host import Tool, ToolCall
 from turnlog.host import link as link_module
 from turnlog.owner.guest import queue_input, request_abort, write_guest
+from turnlog.owner.owner import claim
 
 
 async def _nothing(call: ToolCall) -> str:
@@ -35,6 +39,17 @@ async def test_an_abort_request_is_seen_although_the_operation_waits_to_be_chang
         await write_guest(log, "s", [asked], writer="g", ambient=AMBIENT)
         assert turn.plan()[-1]["outcome"] == "aborted"
         await turn.finish("aborted")
+
+
+async def test_who_finds_the_session_taken_is_told_by_which_epoch() -> None:
+    log = MoodyLog()
+    with suppress(Fenced):
+        async with host(log, window_s=60) as session:
+            await session.set_extension("note", 1)
+            await claim(log, "s", tables=log.tables, host="h2", reason="takeover", ambient=AMBIENT)
+            session.view()  # before the tail has told of it
+            with pytest.raises(Fenced, match="epoch 2 of another claim"):
+                session.link.check()
 
 
 async def test_each_waiting_event_is_folded_once_and_none_is_kept_when_it_is_saved(
