@@ -87,17 +87,23 @@ class Session:
         return _own(self.view().state())
 
     def extension(self, kind: str) -> Json:
-        """The value of the newest `custom` entry of a kind on the leaf's path, or None."""
+        """The value of the newest `custom` entry of a kind on the leaf's path, or None. A fork's
+        path goes on in its parent."""
         view = self.view()
-        number = view.head.leaf
-        while number:
-            entry = view.entry(number)
-            if entry.kind == "custom":
-                data = view.data(entry)
-                if data["kind"] == kind:
-                    return _own(data["value"])
-            number = entry.parent
-        return None
+        number, seen = view.head.leaf, {view.session}
+        while True:
+            while number:
+                entry = view.entry(number)
+                if entry.kind == "custom":
+                    data = view.data(entry)
+                    if data["kind"] == kind:
+                        return _own(data["value"])
+                number = entry.parent
+            parent = view.parent()
+            if parent is None or parent[0].session in seen:
+                return None
+            view, number = parent
+            seen.add(view.session)
 
     def pending(self, delivery: Delivery | None = None) -> list[Input]:
         """The inputs that are queued and not placed, in the order in which they came."""

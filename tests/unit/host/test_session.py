@@ -29,8 +29,10 @@ from tests.unit.host.scene import (
 )
 from turnlog import log as logs
 from turnlog.core.errors import ClaimLost, EntryNotFound, Fenced, SchemaError, UsageError
+from turnlog.core.frames import NewEvent
 from turnlog.host import OperationOpen, Session, Tool, ToolCall, run_turn
 from turnlog.host.opening import open_session
+from turnlog.owner.owner import claim
 
 
 async def test_state_that_has_not_changed_is_not_written() -> None:
@@ -95,6 +97,39 @@ async def test_extensions_ride_on_the_tree() -> None:
         assert session.extension("todo") is None
         assert session.context() == []
     assert_sound(log)
+
+
+async def test_a_fork_has_the_extensions_of_where_it_began() -> None:
+    log = MoodyLog()
+    async with host(log) as session:
+        at = await session.set_extension("todo", ["a"])
+        await session.set_extension("todo", ["a", "later"])
+        child = await session.fork(at=at)
+    async with host(log, session=child) as session:
+        assert session.extension("todo") == ["a"]
+        assert session.extension("other") is None
+        first = await session.set_extension("other", 1)
+        await session.set_extension("todo", ["a", "b"])
+        assert session.extension("todo") == ["a", "b"]
+        await session.navigate(first)
+        assert session.extension("todo") == ["a"]
+        grandchild = await session.fork()
+    async with host(log, session=grandchild) as session:
+        assert (session.extension("todo"), session.extension("other")) == (["a"], 1)
+    assert_sound(log)
+
+
+@pytest.mark.parametrize("parent", ["s", "elsewhere"])
+async def test_a_fork_whose_parent_cannot_be_followed_has_its_own_extensions(parent: str) -> None:
+    log = MoodyLog()
+    owner = await claim(log, "s", tables=log.tables, host="h", reason="open", ambient=AMBIENT)
+    point = {"entry": "e", "epoch": 1, "seq": 2}
+    created = {"parent_session": parent, "fork_at": point}
+    await owner.write([NewEvent("session_created", "c", AMBIENT.now(), created)])
+    entry = {"parent": None, "kind": "k", "value": 1}
+    await owner.write([NewEvent("custom", "e", AMBIENT.now(), entry)])
+    async with host(log) as session:
+        assert (session.extension("k"), session.extension("other")) == (1, None)
 
 
 async def test_a_session_goes_back_and_returns() -> None:
