@@ -16,13 +16,22 @@ from turnlog.core.recovery import closing_entry, idempotency_key
 from turnlog.core.rows import Dispatch
 from turnlog.core.text import well_formed
 from turnlog.host.content import Content, content_of
-from turnlog.host.effects import STOPPED, Outcome, finished, run_tool, stopped, tell
+from turnlog.host.effects import (
+    STOPPED,
+    NotBegun,
+    Outcome,
+    finished,
+    not_known,
+    run_tool,
+    stopped,
+    tell,
+)
 from turnlog.host.errors import told
 from turnlog.host.evidence import testify
 from turnlog.host.permission import asked, denial, validated
 from turnlog.host.tools import Happened, Never, Tool, ToolCall, stricter
 from turnlog.owner import places
-from turnlog.owner.owner import Start
+from turnlog.owner.owner import CHECK_S, Start
 
 if TYPE_CHECKING:
     from turnlog.host.turn import Turn
@@ -32,6 +41,7 @@ _T = TypeVar("_T")
 MAX_OPEN = 256
 """Open dispatches of a session: what closes them must fit one frame."""
 WITHDRAWN = "The call was given up before it started."
+_UNKNOWN = Outcome("unknown", tell(None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +118,10 @@ async def probe(turn: Turn, row: Dispatch, args: dict[str, Json]) -> Result:
     tool = turn.tools[row.tool or ""]
     assert tool.probe is not None
     probed = _call_of(turn, _next(turn, row, row.result_entry), args)
-    found = await asked(tool.probe(probed))
+    found = await asked(tool.probe, probed)
     if isinstance(found, BaseException):
-        text = f"The probe failed: {told(found)['message']}"
-        return await answer_dispatch(turn, row, Outcome("unknown", tell(text)))
+        why = f"The probe failed: {told(found)['message']}"
+        return await answer_dispatch(turn, row, not_known(why))
     if isinstance(found, Happened):
         if found.result is None:
             content = tell("It took effect before the crash; its result is not known.")
@@ -200,7 +210,7 @@ async def _start(turn: Turn, tool: Tool, start: Start1) -> Result:
         if verdict != "start":
             return await _answer(turn, start.data, Outcome(verdict, tell(None)))
         link.ambient.reach(places.T1_CHECKED)
-        outcome = await _effect(turn, tool, start)
+        outcome = await _effect(turn, tool, start, began)
         link.ambient.reach(places.EFFECT_DONE)
         return await _answer(turn, start.data, outcome)
     finally:
@@ -222,21 +232,27 @@ async def _give_up(turn: Turn, sent: asyncio.Future[int], data: dict[str, Json])
     try:
         verdict = await _verdict(turn, data["dispatch"], await sent, turn.link.ambient.uptime())
         is_known = verdict != "unknown" and data["try"] == 1  # an earlier try may have started
-        status = "not_started" if is_known else "unknown"
-        await _answer(turn, data, Outcome(status, tell(WITHDRAWN)))
+        await _answer(turn, data, Outcome("not_started", tell(WITHDRAWN)) if is_known else _UNKNOWN)
     except TurnlogError as error:
         turn.link.settings.on_error(error)
 
 
-async def _effect(turn: Turn, tool: Tool, start: Start1) -> Outcome:
+async def _effect(turn: Turn, tool: Tool, start: Start1, began: float) -> Outcome:
     """Run the tool in a task of its own, so that it can be stopped without this one."""
-    call = _call_of(turn, start.data, start.args)
-    work = asyncio.get_running_loop().create_task(run_tool(tool, call))
+    work = asyncio.get_running_loop().create_task(_begin(turn, tool, start, began))
     try:
         return await finished(tool, work)
     except asyncio.CancelledError:
         turn.link.behind(_after_cancel(turn, work, tool, start.data))
         raise
+
+
+async def _begin(turn: Turn, tool: Tool, start: Start1, began: float) -> Content:
+    """The start itself. The bound holds up to here: since the check another tool may have blocked
+    the event loop, or the process was frozen."""
+    if turn.link.ambient.uptime() - began > CHECK_S:
+        raise NotBegun(is_first=start.data["try"] == 1)
+    return await run_tool(tool, _call_of(turn, start.data, start.args))
 
 
 async def _after_cancel(

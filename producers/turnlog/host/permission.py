@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from copy import deepcopy
+from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from turnlog.core.blobs import is_reference
@@ -48,7 +49,7 @@ async def denial(turn: Turn, call: ModelCall, tool: Tool, proposed: ToolCall) ->
         if decision is None and _is_waiting(turn, call):
             decision = await _ask(turn, call)
     if decision is None and tool.permit is not None:
-        answer = await asked(tool.permit(proposed))
+        answer = await asked(tool.permit, proposed)
         if isinstance(answer, BaseException):
             why = told(answer)["message"]
             return f"Whether it is permitted could not be found out: {why}"
@@ -63,10 +64,12 @@ async def denial(turn: Turn, call: ModelCall, tool: Tool, proposed: ToolCall) ->
     return None if decision in (None, "allow") else "A person did not permit it."
 
 
-async def asked(question: Awaitable[_T]) -> _T | BaseException:
+async def asked(ask: Callable[[ToolCall], Awaitable[_T]], call: ToolCall) -> _T | BaseException:
     """What a tool's own code says, or what it raises. Only cancelling this task is raised."""
     try:
-        return await question
+        answer: Json = ask(call)
+        found: _T = await answer if isawaitable(answer) else answer  # it may be a plain def
+        return found
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
         if task is not None and task.cancelling():

@@ -21,6 +21,7 @@ from tests.unit.host.scene import (
     assert_ended,
     assert_sound,
     calls,
+    crashed_turn,
     dispatch_of,
     head_of,
     host,
@@ -617,6 +618,17 @@ async def test_only_true_permits(answer: Any, status: str) -> None:
     assert len(rows(log, "dispatches")) == (status == "ok")
 
 
+@pytest.mark.parametrize(("answer", "status"), [(True, "ok"), (ValueError("v"), "not_started")])
+async def test_a_plain_function_may_permit(answer: Any, status: str) -> None:
+    def permit(call: ToolCall) -> Any:
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    found = await one_call(MoodyLog(), tool(lambda call: "ran", permit=permit))
+    assert found.status == status
+
+
 async def test_permission_is_asked_for_what_was_checked_and_before_t1() -> None:
     seen: list[Any] = []
     log = MoodyLog()
@@ -828,6 +840,44 @@ async def test_a_check_that_took_too_long_starts_nothing() -> None:
         assert await run_turn(session, Script(calls("opaque")), "go") == "completed"
     assert not ledger.effects
     assert statuses(log) == {"not_started": 1}
+    assert_sound(log)
+
+
+async def test_a_start_that_came_too_late_after_its_check_is_none() -> None:
+    """The tool of another call may block the event loop."""
+    log, ledger, now = MoodyLog(), Ledger(), 0.0
+
+    def block(call: ToolCall) -> str:
+        nonlocal now
+        now += 20.0
+        return "at last"
+
+    names = ["opaque", "t", "idempotent"]
+    tools = [*ledger.tools(), tool(block)]
+    ambient = AMBIENT._replace(uptime=lambda: now)
+    async with host(log, *tools, ambient=ambient) as session:
+        assert await run_turn(session, Script(calls(*names)), "go") == "completed"
+    assert [name for name, _ in ledger.effects] == ["opaque"]
+    assert dispatch_of(log, "t").status == "ok"
+    assert dispatch_of(log, "idempotent").status == "not_started"
+    assert_sound(log)
+
+
+async def test_of_a_second_try_that_came_too_late_nothing_is_known() -> None:
+    now, tries = 0.0, list[str]()
+
+    def block(call: ToolCall) -> str:
+        nonlocal now
+        now += 20.0
+        tries.append(call.tool)
+        return "at last"
+
+    log = await crashed_turn(Ledger(), "read_only", "idempotent")
+    tools = [tool(block, name, effect=name) for name in ("read_only", "idempotent")]
+    async with host(log, *tools, ambient=AMBIENT._replace(uptime=lambda: now)) as session:
+        assert await run_turn(session, Script()) == "completed"
+    assert tries == ["read_only"]
+    assert dispatch_of(log, "idempotent").status == "unknown"
     assert_sound(log)
 
 

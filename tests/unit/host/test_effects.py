@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from tests.unit.host.scene import steps
-from turnlog.host import Tool, ToolCall, effects
-from turnlog.host.effects import STOPPED, finished, run_tool, stopped, tell
+from turnlog.core.context import TELL
+from turnlog.host import OutcomeUnknown, Tool, ToolCall, effects
+from turnlog.host.effects import STOPPED, finished, not_known, run_tool, stopped, tell
 from turnlog.host.tools import STRICTNESS, Never
 
 CALL = ToolCall("s", "o", "t", "c", {}, "d", 1, "key")
@@ -36,7 +37,34 @@ async def test_only_of_a_run_that_reads_it_is_known_that_it_did_nothing(effect: 
     await asyncio.sleep(0)
     outcome = await stopped(made, work, "why")
     assert outcome.status == ("error" if effect == "read_only" else "unknown")
-    assert outcome.content == tell("why")
+    if outcome.status == "error":
+        assert outcome.content == tell("why")
+    else:
+        assert outcome == not_known("why")
+
+
+@pytest.mark.parametrize(
+    "error", [OutcomeUnknown("no answer"), OutcomeUnknown(), TimeoutError(), ConnectionError("cut")]
+)
+async def test_the_model_is_told_that_nobody_knows_whether_it_took_effect(error: Exception) -> None:
+    async def run(call: ToolCall) -> str:
+        raise error
+
+    made = tool(run)
+    outcome = await finished(made, asyncio.create_task(run_tool(made, CALL)))
+    assert outcome.status == "unknown"
+    [part] = outcome.content.parts
+    assert str(error) in part["text"]
+    assert part["text"].endswith(TELL["unknown"])
+
+
+async def test_what_a_plain_function_gives_is_its_result() -> None:
+    def run(call: ToolCall) -> Any:
+        return f"did {call.tool}"
+
+    made = tool(run)
+    outcome = await finished(made, asyncio.create_task(run_tool(made, CALL)))
+    assert (outcome.status, outcome.content) == ("ok", tell("did t"))
 
 
 async def test_a_run_stopped_before_its_first_step_is_told_as_stopped() -> None:
