@@ -234,7 +234,7 @@ async def _give_up(turn: Turn, sent: asyncio.Future[int], data: dict[str, Json])
         is_known = verdict != "unknown" and data["try"] == 1  # an earlier try may have started
         await _answer(turn, data, Outcome("not_started", tell(WITHDRAWN)) if is_known else _UNKNOWN)
     except TurnlogError as error:
-        turn.link.settings.on_error(error)
+        turn.link.fail(error)
 
 
 async def _effect(turn: Turn, tool: Tool, start: Start1, began: float) -> Outcome:
@@ -262,7 +262,7 @@ async def _after_cancel(
     try:
         await _answer(turn, data, await stopped(tool, work, STOPPED))
     except TurnlogError as error:
-        turn.link.settings.on_error(error)
+        turn.link.fail(error)
 
 
 async def _answer(turn: Turn, data: dict[str, Json], outcome: Outcome) -> Result:

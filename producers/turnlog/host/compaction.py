@@ -298,4 +298,4 @@ async def _save(link: Link) -> None:
     try:
         await link.write_now(())
     except TurnlogError as failure:
-        link.settings.on_error(failure)
+        link.fail(failure)

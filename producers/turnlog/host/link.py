@@ -233,7 +233,7 @@ class Link:
         self._layer = None
 
     def fail(self, error: TurnlogError) -> None:
-        """Something failed in the background."""
+        """Something failed in the background. That the session is lost is told once."""
         if isinstance(error, Fenced):
             if self._lost is not None:
                 return

@@ -1049,6 +1049,27 @@ async def test_what_is_known_of_running_tools_goes_out_as_evidence_when_the_sess
     assert_sound(log)
 
 
+async def test_that_the_session_is_lost_is_told_once_however_many_calls_were_starting() -> None:
+    log, ledger, errors = MoodyLog(), Ledger(), Errors()
+    with suppress(Fenced):
+        async with (
+            host(log, *ledger.tools(), on_error=errors) as session,
+            session.turn("go") as turn,
+        ):
+            async with turn.attempt("m") as attempt:
+                await attempt.finish(calls(*EFFECTS))
+            log.gate.clear()
+            task = asyncio.create_task(turn.call_all())
+            await log.held.wait()
+            await claim(log, "s", tables=log.tables, host="r", reason="open", ambient=AMBIENT)
+            log.gate.set()
+            await task
+    assert task.done()
+    assert ledger.effects == []
+    assert len(errors) <= 1
+    assert_sound(log)
+
+
 async def test_many_large_answers_of_a_lost_session_all_go_out() -> None:
     release = asyncio.Event()
 
