@@ -287,13 +287,13 @@ class Owner:
 
     def loss(self, events: Sequence[NewEvent | Event] = ()) -> Fenced:
         """The error that says that the session is lost, with the events that are not saved."""
-        if not self.is_taken and self._own.released:
+        known, _ = _known_of(self.tables, self.session)  # which may be ahead of what was read
+        if not self.is_taken and known.claim in (None, self._claim) and self._own.released:
             return Fenced(
                 f"session {self.session!r}: this owner has given it up; open the session again",
                 events,
             )
-        own, _ = _known_of(self.tables, self.session)  # which may be ahead of what was read
-        epoch = max(own.epoch, self._own.epoch)
+        epoch = max(known.epoch, self._own.epoch)
         return Fenced(
             f"session {self.session!r}: epoch {epoch} of another claim is in force,"
             " so nothing more of this owner is applied; open the session again",
