@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from turnlog.core.recovery import CORRUPTED, Verdict, recover
+from turnlog.core.recovery import CORRUPTED, Evidence, Verdict, recover
 from turnlog.core.rows import Dispatch, Head, Operation
 from turnlog.owner.ambient import rfc3339
 from turnlog.query.dispatches import arguments, evidence_of_effect
@@ -16,6 +16,7 @@ from turnlog.tables.store import View
 from turnlog.tables.view import SessionView
 
 Json = Any
+ANSWERED = "; that was said, and the host that resumes the session goes on"
 IsHeld = Callable[[Head], bool]
 """Whether a living host holds a session."""
 
@@ -44,7 +45,7 @@ class _Session:
         self._head = head
         self._now = now
         self._held = held
-        self._verdicts: dict[str, Verdict] = {}
+        self._judged: dict[str, tuple[Verdict, Evidence]] = {}
 
     def rows(self, calls: list[Dispatch]) -> Iterator[dict[str, Json]]:
         """Operations first, then calls in the order of their T1s."""
@@ -69,7 +70,8 @@ class _Session:
         return "waiting" if waits else "open"
 
     def _operation_row(self, operation: Operation, state: str) -> dict[str, Json]:
-        verdict = self._verdict(operation)
+        verdict, evidence = self._judge(operation)
+        parked = f"{operation.parked}{ANSWERED}" if evidence.answered else operation.parked
         asked = [
             {"assistant_entry": row.assistant_entry, "call_id": row.call_id}
             for row in self._view.rows("approvals")
@@ -77,7 +79,7 @@ class _Session:
         ]
         return {
             **self._common(operation, state, operation.position),
-            "why": operation.parked or ("a call waits for approval" if asked else verdict.why),
+            "why": parked or ("a call waits for approval" if asked else verdict.why),
             "approvals": asked if state == "waiting" else [],
             "next": [] if state == "waiting" else self._recover(operation),
         }
@@ -110,7 +112,7 @@ class _Session:
             "operation": operation.operation,
             "kind": operation.kind,
             "state": state,
-            "verdict": self._verdict(operation).name,
+            "verdict": self._judge(operation)[0].name,
             "why": "",
             "is_held": self._held,
             "since": rfc3339(time),
@@ -127,18 +129,19 @@ class _Session:
             "next": [],
         }
 
-    def _verdict(self, operation: Operation) -> Verdict:
+    def _judge(self, operation: Operation) -> tuple[Verdict, Evidence]:
         id_ = operation.operation
-        if id_ not in self._verdicts:
-            self._verdicts[id_] = recover(operation, evidence_of(self._view, operation))
-        return self._verdicts[id_]
+        if id_ not in self._judged:
+            evidence = evidence_of(self._view, operation)
+            self._judged[id_] = recover(operation, evidence), evidence
+        return self._judged[id_]
 
     def _recover(self, operation: Operation) -> list[str]:
         """A living host ends it by itself. What recovery would park or has, a person may close."""
         if self._held:
             return []
         ended = operation.outcome is not None or operation.superseded
-        corrupted = self._verdict(operation).name == CORRUPTED
+        corrupted = self._judge(operation)[0].name == CORRUPTED
         insists = operation.parked is not None or (corrupted and ended)
         command = f"turnlog recover {shlex.quote(self._head.session)}"
         return [f"{command} --close" if insists else command]

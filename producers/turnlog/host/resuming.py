@@ -26,8 +26,9 @@ def check_free(link: Link) -> None:
 async def left_open(link: Link, *, parked: bool) -> Operation:
     """The prompt that a host goes on with; whatever else is open is closed.
 
-    Raises UsageError where there is none, where it is parked and `parked` is not given, and where
-    its log is damaged, so that nothing of it may run: it is parked then.
+    Raises UsageError where there is none, where it is parked, nobody has said what it waits for and
+    `parked` is not given, and where its log is damaged, so that nothing of it may run: it is parked
+    then.
     """
     reports = reports_of(link.view(), "host")
     prompts = [item for item in reports if item.operation.kind == "prompt"]
@@ -43,7 +44,7 @@ async def left_open(link: Link, *, parked: bool) -> Operation:
             f"session {link.id!r}: nothing of operation {operation.operation!r} may run"
             f" ({prompt.verdict.why}); end it by session.close_open()"
         )
-    if operation.parked is not None and not parked:
+    if operation.parked is not None and not parked and not prompt.evidence.answered:
         raise UsageError(
             f"session {link.id!r}: operation {operation.operation!r} waits for a person"
             f" ({operation.parked}); resume(parked=True) goes on with it all the same"

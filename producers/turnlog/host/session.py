@@ -318,7 +318,8 @@ class Session:
     def resume(self, *, parked: bool = False) -> TurnScope:
         """The turn that a former host left open, as a turn of this one: what it left to do is in
         `turn.plan()`. Raises UsageError, once entered, where nothing is open; a parked one is left
-        alone unless `parked` says that whatever it waited for has come."""
+        alone until a person has said what became of its calls, or asked to abort it, unless
+        `parked` says that whatever it waited for has come."""
         return TurnScope(self.link, None, resume=True, parked=parked)
 
     async def close_open(self) -> None:

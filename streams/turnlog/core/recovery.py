@@ -44,7 +44,8 @@ class Evidence(NamedTuple):
     kept. `dispatches` are those of the operation without an answer, `on_path` the ids of those
     whose call is on the leaf's path. `last_message` is the last message entry on the path,
     `attempt_entry` the entry of the last attempt, `own_entry` a compaction's or navigation's entry,
-    `reruns` the dispatches of the operation that a person allowed to be started once more.
+    `reruns` the dispatches of the operation that a person allowed to be started once more,
+    `answered` whether a parked operation has since got the word of a person that it waited for.
     """
 
     damage: Sequence[Json] = ()
@@ -57,6 +58,7 @@ class Evidence(NamedTuple):
     last_message: Entry | None = None
     own_entry: Entry | None = None
     reruns: Sequence[Dispatch] = ()
+    answered: bool = False
 
 
 class Verdict(NamedTuple):
@@ -104,7 +106,7 @@ def plan(
         if verdict.outcome is None:
             return []
         return [_finish(operation, verdict.outcome)]
-    if operation.parked is not None:
+    if operation.parked is not None and not (executor == "host" and evidence.answered):
         return [{"do": "leave", "operation": operation.operation, "reason": operation.parked}]
     if executor == "host":
         return _host_plan(operation, verdict, evidence)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from turnlog.core.fold.operations import waiting_key
@@ -85,6 +85,24 @@ def evidence_of(view: SessionView, operation: Operation) -> Evidence:
         last_message=next((row for row in reversed(path) if row.kind == "message"), None),
         own_entry=_own_entry(view, operation),
         reruns=reruns,
+        answered=operation.parked is not None and _is_answered(operation, dispatches),
+    )
+
+
+def _is_answered(operation: Operation, dispatches: Sequence[Dispatch]) -> bool:
+    """Whether a person has said what a parked operation waits for: that it is to be aborted, or,
+    since it was parked, something of a call of it, and no call is left that nobody has spoken of.
+    """
+    if operation.aborting:
+        return True
+    since = [
+        note
+        for row in dispatches
+        for note in row.notes
+        if note["applied"] and note["position"] > operation.position
+    ]
+    return bool(since) and all(
+        row.rerun or row.status not in ("open", "unknown") for row in dispatches
     )
 
 

@@ -315,6 +315,13 @@ def test_what_is_parked_is_left_to_its_person(executor: Any, evidence: Evidence)
     ]
 
 
+def test_what_a_person_has_answered_is_gone_on_with_by_a_host_alone() -> None:
+    operation = OPERATION._replace(parked="asks for a key")
+    evidence = Evidence(answered=True)
+    assert planned("host", evidence, operation) == [{"do": "continue", "operation": "op"}]
+    assert [step["do"] for step in planned("consumer", evidence, operation)] == ["leave"]
+
+
 # ---- plans: calls without T1 -------------------------------------------------------------------
 
 NAMED = {"assistant_entry": "a1", "call_index": 0, "call_id": "c1", "tool": "bash"}

@@ -47,7 +47,13 @@ from turnlog.host import (
     run_turn,
 )
 from turnlog.host.policy import Action
-from turnlog.owner.guest import allow_rerun, queue_input, settle_dispatch, write_guest
+from turnlog.owner.guest import (
+    allow_rerun,
+    queue_input,
+    request_abort,
+    settle_dispatch,
+    write_guest,
+)
 from turnlog.owner.owner import claim
 
 
@@ -373,6 +379,38 @@ async def test_a_policy_may_leave_it_to_a_person() -> None:
         assert turn.outcome == "completed"
     assert statuses(log) == {"ok": 1}
     assert ledger.count("idempotent") == 1
+
+
+WORDS = {
+    "settle": ("ok", "completed", 0),
+    "rerun": ("ok", "completed", 1),
+    "abort": ("unknown", "aborted", 0),
+}
+
+
+@pytest.mark.parametrize("word", WORDS)
+async def test_what_was_parked_goes_on_once_a_person_has_said_what_it_waited_for(word: str) -> None:
+    ledger = Ledger()
+    log = await crashed_turn(ledger, "opaque", before_effect=True)
+    policy = Policy({"opaque": "park"})
+    async with host(log, ledger.tool("opaque"), name="h2", policy=policy) as session:
+        assert await run_turn(session, Script()) == "parked"
+    async with host(log, ledger.tool("opaque"), name="h3", policy=policy) as session:
+        with pytest.raises(UsageError, match="waits for a person"):
+            await run_turn(session, Script())
+        row = dispatch_of(log)
+        said = {
+            "settle": settle_dispatch(row.dispatch, "ok", AMBIENT, by="me"),
+            "rerun": allow_rerun(row.dispatch, AMBIENT, by="me"),
+            "abort": request_abort(row.operation, AMBIENT),
+        }[word]
+        await write_guest(log, "s", [said], writer="me", ambient=AMBIENT)
+        status, outcome, started = WORDS[word]
+        assert await run_turn(session, Script()) == outcome
+        assert (dispatch_of(log).status, ledger.count("opaque")) == (status, started)
+        assert await run_turn(session, Script(last="well"), "and now?") == "completed"
+    assert_ended(log)
+    assert_sound(log)
 
 
 async def test_a_turn_that_was_left_open_can_be_aborted() -> None:

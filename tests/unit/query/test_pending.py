@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.story import Story, finished, parked, rerun_allowed, result, settled
+from tests.story import Story, finished, parked, person, rerun_allowed, result, settled
 from tests.unit.query.logs import random_session, stored
 from tests.unit.recovery.crashes import (
     answered,
@@ -99,6 +99,19 @@ def test_what_is_parked_and_its_calls() -> None:
     assert (operation["state"], operation["why"]) == ("parked", "asks for help")
     assert (call["state"], call["dispatch"]) == ("open", "d")
     assert operation["next"] == call["next"] == ["turnlog recover s --close"]
+
+
+def test_of_what_is_parked_and_was_answered_it_is_said_who_goes_on() -> None:
+    story = dispatched()
+    story.own(settled("d"), parked("op", "ask ann"))
+    operation, _ = rows(story)
+    assert operation["why"] == "ask ann"
+    story.guest(person("d", "ok"))
+    operation = row(story)
+    assert (operation["state"], operation["why"]) == (
+        "parked",
+        "ask ann; that was said, and the host that resumes the session goes on",
+    )
 
 
 def test_what_is_corrupted_is_parked_first() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from tests.story import (
     Story,
+    abort,
     accepted,
     asked,
     assistant,
@@ -14,6 +15,8 @@ from tests.story import (
     created,
     decided,
     finished,
+    parked,
+    person,
     rerun_allowed,
     result,
     settled,
@@ -86,6 +89,34 @@ def test_open_dispatches_are_those_of_the_operation_without_an_answer() -> None:
     assert [row.dispatch for row in found.dispatches] == ["d1", "d3"]
     assert found.on_path == {"d1", "d2", "d3"}
     assert found.calls == []
+
+
+def test_a_parked_operation_is_answered_by_words_on_all_of_its_calls_since() -> None:
+    story = Story().called("c1", "c2")
+    story.own(t1("d2", "op", "a1", "r2", call_index=1), settled("d1"), settled("d2"))
+    story.guest(person("d1", "ok"))
+    assert not evidence(story).answered, "it is not parked"
+    story.own(parked("op"))
+    assert not evidence(story).answered, "what was said before is what it was parked with"
+    story.guest(rerun_allowed("d2"))
+    assert evidence(story).answered
+    story.own(parked("op", "once more"))
+    assert not evidence(story).answered
+    story.guest(person("d2", "error"))
+    assert evidence(story).answered
+
+
+def test_a_parked_operation_is_not_answered_while_a_call_is_open_or_unknown() -> None:
+    story = Story().called("c1", "c2")
+    story.own(t1("d2", "op", "a1", "r2", call_index=1), settled("d1"), parked("op"))
+    story.guest(person("d1", "ok"))
+    assert not evidence(story).answered
+    story.own(settled("d2"))
+    assert not evidence(story).answered
+    story.guest(person("d2", "unknown"))
+    assert not evidence(story).answered
+    story.guest(abort("op"))
+    assert evidence(story).answered, "ending it is an answer, too"
 
 
 def test_dispatches_whose_call_is_off_the_leafs_path_are_not_on_it() -> None:
