@@ -87,7 +87,7 @@ async def compact_if_needed(link: Link, how: Compaction, reason: Trigger) -> str
         limit = how.limit or 0
         if sum(how.meter(message) for message in view.context()) < how.pressure * limit:
             return None
-        if _running(link):
+        if resuming.under_way(link):
             return None
         least = WORTH * limit
     return await compact_now(link, how, reason, least=least)
@@ -140,19 +140,10 @@ async def make_way(link: Link) -> None:
     left."""
     link.check()
     await resuming.end_brackets(link)
-    if _running(link):
+    if resuming.under_way(link):
         raise OperationOpen(
             f"session {link.id!r}: a compaction is under way; wait for it, one at a time"
         )
-
-
-def _running(link: Link) -> bool:
-    """Whether a compaction of this claim is open. Whatever way it goes it ends, so it is running;
-    one under another claim is what a former host left."""
-    view = link.view()
-    rows = (view.operation(id_) for id_ in view.head.open_operations)
-    claim = link.owner.claim_id
-    return any(row is not None and row.kind == "compaction" and row.claim == claim for row in rows)
 
 
 def leaf_of(view: SessionView) -> str | None:

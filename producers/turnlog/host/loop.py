@@ -12,6 +12,7 @@ from turnlog.core.errors import SchemaError, TurnlogError
 from turnlog.core.recovery import Instruction
 from turnlog.host.compaction import Compaction
 from turnlog.host.errors import ContextOverflow, told
+from turnlog.host.resuming import under_way
 from turnlog.host.room import Room
 from turnlog.host.session import Session
 from turnlog.host.turn import Turn
@@ -55,7 +56,8 @@ async def run_turn(
     compaction that was cut short, it is ended, and `interrupted` given. Raises what `Session.turn`
     and `Session.resume` raise, Fenced, and LogError, after which the turn is still open.
     """
-    left = session.reports()
+    running = under_way(session.link)
+    left = [item for item in session.reports() if item.operation.operation not in running]
     is_open = message is None and any(_goes_on(report) for report in left)
     if message is None and left and not is_open and not session.pending():
         await session.close_open()  # what a crash cut short there has nothing to go on with

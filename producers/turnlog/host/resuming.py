@@ -13,9 +13,23 @@ from turnlog.owner.closing import closers, in_frames
 from turnlog.tables.evidence import Report, reports_of
 
 
+def under_way(link: Link) -> list[str]:
+    """The compactions of this claim that are open. Whatever way one goes it ends, so it is running,
+    and ends by itself; one under another claim is what a former host left."""
+    view = link.view()
+    rows = (view.operation(id_) for id_ in view.head.open_operations)
+    return [
+        row.operation
+        for row in rows
+        if row is not None and row.kind == "compaction" and row.claim == link.owner.claim_id
+    ]
+
+
 def check_free(link: Link) -> None:
-    """Raise OperationOpen where an operation is open."""
-    open_ = link.view().head.open_operations
+    """Raise OperationOpen where an operation is open, but for a compaction that is under way: the
+    conversation may go on beside it."""
+    running = under_way(link)
+    open_ = [id_ for id_ in link.view().head.open_operations if id_ not in running]
     if open_ or link.turn is not None:
         raise OperationOpen(
             f"session {link.id!r}: operation {next(iter(open_), 'a turn')!r} is open; go on with it"
@@ -24,7 +38,7 @@ def check_free(link: Link) -> None:
 
 
 async def left_open(link: Link, *, parked: bool) -> Operation:
-    """The prompt that a host goes on with; whatever else is open is closed.
+    """The prompt that a host goes on with; whatever else is open, and not under way, is closed.
 
     Raises UsageError where there is none, where it is parked, nobody has said what it waits for and
     `parked` is not given, and where its log is damaged, so that nothing of it may run: it is parked
@@ -34,7 +48,9 @@ async def left_open(link: Link, *, parked: bool) -> Operation:
     prompts = [item for item in reports if item.operation.kind == "prompt"]
     open_ = (item for item in prompts if item.is_open)
     prompt = next(open_, next((item for item in prompts if item.evidence.reruns), None))
-    await close(link, [item for item in reports if item is not prompt])
+    running = under_way(link)
+    others = [item for item in reports if item is not prompt]
+    await close(link, [item for item in others if item.operation.operation not in running])
     if prompt is None:
         raise UsageError(f"session {link.id!r}: no turn is open; begin one by session.turn()")
     operation = prompt.operation

@@ -324,8 +324,11 @@ class Session:
 
     async def close_open(self) -> None:
         """End everything that is open without going on with it: a call without an answer is told as
-        unknown or not started, an operation ends as interrupted. Raises OperationOpen in a turn."""
+        unknown or not started, an operation ends as interrupted. Raises OperationOpen in a turn and
+        beside a compaction that is under way."""
         self.link.check()
+        if resuming.under_way(self.link):
+            raise OperationOpen(f"session {self.id!r}: a compaction is under way; wait for its end")
         if self.link.turn is not None:
             raise OperationOpen(f"session {self.id!r}: this host's own turn is open; end that")
         await resuming.close(self.link, self.reports())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from tests.unit.host.scene import (
     AMBIENT,
     MoodyLog,
     Script,
+    after_crash,
     assert_ended,
     assert_sound,
     calls,
@@ -404,6 +406,69 @@ async def test_somebody_may_ask_it_to_stop() -> None:
             await session.compact_now(summarise)
         await goes_on(session, log)
     assert_sound(log)
+
+
+@pytest.mark.parametrize("how", ["turn", "input", "nothing", "resume", "close"])
+async def test_beside_a_compaction_the_conversation_goes_on_and_nobody_ends_it(how: str) -> None:
+    log, asked, release = MoodyLog(), asyncio.Event(), asyncio.Event()
+
+    async def summarise(messages: list[dict[str, Any]]) -> str:
+        asked.set()
+        await release.wait()
+        return "in short"
+
+    async with host(log) as session:
+        await talk(session)
+        task = asyncio.create_task(session.compact_now(summarise))
+        await asked.wait()
+        if how == "turn":
+            assert await run_turn(session, Script("well"), "on") == "completed"
+        elif how == "input":
+            await session.queue_input("on")
+            assert await run_turn(session, Script("well")) == "completed"
+        elif how == "nothing":
+            with pytest.raises(UsageError, match="nothing is queued"):
+                await run_turn(session, Script("well"))
+        elif how == "resume":
+            with pytest.raises(UsageError, match="no turn is open"):
+                async with session.resume():
+                    raise AssertionError
+        else:
+            with pytest.raises(OperationOpen):
+                await session.close_open()
+        release.set()
+        made = await task
+        assert [row.id for row in compactions(session.view())] == [made]
+        assert compactions(session.view())[0].void is None
+        assert set(outcomes(log)) == {"completed"}
+        assert_nothing_lost(session.view())
+    assert_ended(log)
+    assert_sound(log)
+
+
+async def test_a_crash_in_a_turn_beside_a_compaction_leaves_both_to_the_next_host() -> None:
+    log, asked = MoodyLog(), asyncio.Event()
+
+    async def hang(messages: list[dict[str, Any]]) -> str:
+        asked.set()
+        await asyncio.Event().wait()
+        return "never"
+
+    async with host(log) as session:
+        await talk(session)
+        task = asyncio.create_task(session.compact_now(hang))
+        await asked.wait()
+        async with session.turn("on") as turn:
+            crashed = await after_crash(log)
+            await turn.finish("aborted")
+        task.cancel()
+        await asyncio.wait([task])
+    async with host(crashed, name="h2") as session:
+        assert [item.operation.kind for item in session.recovery] == ["compaction", "prompt"]
+        assert await run_turn(session, Script("well")) == "completed"
+        assert_nothing_lost(session.view())
+    assert_ended(crashed)
+    assert_sound(crashed)
 
 
 async def test_what_turnlog_itself_raises_in_a_summariser_is_raised_as_it_is() -> None:
