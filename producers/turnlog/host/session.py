@@ -117,7 +117,7 @@ class Session:
 
     async def set_state(self, value: dict[str, Json]) -> None:
         """Set the whole app state. Nothing is written where it is what it was."""
-        if canonical(value) != canonical(self.state):
+        if not _is_same(value, self.state):
             await self.link.add_entry("app_state", {"value": value})
 
     async def set_extension(self, kind: str, value: Json, *, in_context: bool = False) -> str:
@@ -345,6 +345,14 @@ class Session:
         view = self.view()
         rows = (view.operation(id_) for id_ in view.head.open_operations)
         return any(row is not None and row.aborting for row in rows)
+
+
+def _is_same(value: Json, state: dict[str, Json]) -> bool:
+    """Whether a value is the state; one that is no JSON is none, and is refused when written."""
+    try:
+        return canonical(value) == canonical(state)
+    except TypeError:
+        return False
 
 
 def _own(value: _T) -> _T:

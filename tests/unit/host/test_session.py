@@ -69,15 +69,18 @@ async def test_a_state_changed_in_place_is_a_change() -> None:
     assert_sound(log)
 
 
-@pytest.mark.parametrize("value", [None, 5, [], "x", {1: 2}, {"n": float("nan")}, {"b": b"x"}])
+@pytest.mark.parametrize(
+    "value",
+    [None, 5, [], "x", {1: 2}, {"n": float("nan")}, {"b": b"x"}, {"n": 2**70}, {"half": "\ud83d"}],
+)
 async def test_a_state_that_is_none_is_refused(value: Any) -> None:
     log = MoodyLog()
     async with host(log) as session:
         await session.set_state({"k": 1})
         leaf = session.leaf
-        with pytest.raises((SchemaError, TypeError)):
+        with pytest.raises(SchemaError):
             await session.set_state(value)
-        with pytest.raises((SchemaError, TypeError)):
+        with pytest.raises(SchemaError):
             await session.set_extension(5, value)  # type: ignore[arg-type]
         assert (session.state, session.leaf) == ({"k": 1}, leaf)
     assert_sound(log)
