@@ -64,7 +64,9 @@ class Attempt:
         if self._request_digest is not None:
             data["request_digest"] = self._request_digest
         events.append(link.event("model_attempted", data))
-        await link.write(events)
+        link.put(events)
+        link.asked_with = data.get("context", link.asked_with)
+        await link.batch.relieve()
         link.ambient.reach(places.ATTEMPT_STARTED)
         return self
 

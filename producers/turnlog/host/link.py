@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from turnlog.core.errors import AppendUnknown, Fenced, TurnlogError
+from turnlog.core.errors import AppendUnknown, Fenced, SchemaError, TurnlogError
 from turnlog.core.frames import NewEvent, canonical, digest_of
 from turnlog.core.rows import Head
 from turnlog.host.batch import Batch
@@ -76,7 +76,8 @@ class Link:
         self._lost: Fenced | None = None
         self._layer: tuple[int, Provisional, SessionView] | None = None
         """What shows the waiting events, over the tables as of a position of the session."""
-        self._digest: str | None = None
+        self.asked_with: str | None = None
+        """The digest of the last `context_set` that was taken."""
         self._news = asyncio.Event()
         self._background: set[asyncio.Task[Any]] = set()
 
@@ -140,11 +141,16 @@ class Link:
         return content.parts
 
     def context_digest(self, said: dict[str, Json]) -> tuple[str, list[NewEvent]]:
-        """The digest of what an attempt is asked with, and the event that says so if it is new."""
-        digest = digest_of(canonical(said))
-        if digest == self._digest:
+        """The digest of what an attempt is asked with, and the event that says so where that is not
+        what `asked_with` says was told last."""
+        try:
+            digest = digest_of(canonical(said))
+        except TypeError as error:
+            raise SchemaError(
+                f"session {self.id!r}: what the model is asked with is no JSON: {error}"
+            ) from error
+        if digest == self.asked_with:
             return digest, []
-        self._digest = digest
         return digest, [self.event("context_set", {"digest": digest, **said})]
 
     def look_up_leaf(self) -> None:

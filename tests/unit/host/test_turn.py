@@ -181,6 +181,17 @@ async def test_what_a_model_is_asked_with_is_written_when_it_changes() -> None:
     assert_sound(log)
 
 
+@pytest.mark.parametrize("system", ["x" * 1_000_000, object(), {1: 2}, "half \ud83d"])
+async def test_what_no_log_takes_is_refused_each_time_a_model_is_asked_with_it(system: Any) -> None:
+    log = MoodyLog()
+    async with host(log) as session, session.turn("go") as turn:
+        for _ in range(2):
+            with pytest.raises(SchemaError):
+                await turn.attempt("m", system=system).__aenter__()
+    assert "model_attempted" not in types_in(log)
+    assert_sound(log)
+
+
 @pytest.mark.parametrize("how", ["finish", "leave"])
 async def test_nothing_is_asked_or_said_in_a_turn_that_has_ended(how: str) -> None:
     """It would corrupt the operation."""
