@@ -101,16 +101,16 @@ async def _recover(terminal: Terminal, sessions: Sequence[str], policy: Policy) 
 
 
 def print_result(terminal: Terminal, result: Done) -> None:
-    """What was done with one operation, in a line; its steps with -v."""
+    """What was done with one operation, and why; its steps with -v."""
     verdict = result.verdict or "error"
     terminal.fit(
         (f"{result.did:<7}", DID_STYLES[result.did]),
         (brief(result.session, 512), "cyan"),
-        f"  {result.kind or 'operation'} " if result.operation is not None else "  ",
-        (f"{brief(result.operation or '', 512)}  ", "dim"),
-        (verdict, VERDICT_STYLES.get(verdict, "")),
-        f": {brief(result.why.removeprefix(f'{verdict}: '), 300)}",
+        f"  {result.kind or 'operation'} " if result.operation is not None else "",
+        (brief(result.operation or "", 512), "dim"),
     )
+    why = result.why.removeprefix(f"{verdict}: ")
+    terminal.print("  ", (verdict, VERDICT_STYLES.get(verdict, "")), f": {brief(why, 300)}")
     if terminal.common.verbose:
         for instruction in result.instructions:
             terminal.fit("  → ", *_step(instruction, result.why))
