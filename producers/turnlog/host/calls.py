@@ -138,7 +138,8 @@ async def probe(turn: Turn, row: Dispatch, args: dict[str, Json]) -> Result:
 
 
 async def refuse(turn: Turn, call: ModelCall, status: str, text: str) -> Result:
-    """Answer a call that is not dispatched. Its result has an id made from the call."""
+    """Answer a call that is not dispatched. Its result has an id made from the call, unless it was
+    answered so before and the leaf has been moved back to before that."""
     turn.check_open()
     link = turn.link
     parts = content_of(well_formed(text)[0]).parts
@@ -150,7 +151,10 @@ async def refuse(turn: Turn, call: ModelCall, status: str, text: str) -> Result:
         "status": status,
         "settled_by": "host",
     }
-    await link.add_entry("message", data, closing_entry(call.entry, call.index))
+    id_: str | None = closing_entry(call.entry, call.index)
+    if link.view().reader.get(("ids", link.id, id_)) is not None:
+        id_ = None
+    await link.add_entry("message", data, id_)
     return Result(call.call_id, call.tool, status, parts, None)
 
 

@@ -1130,6 +1130,20 @@ async def test_a_session_navigated_under_running_tools_keeps_their_results_off_t
     assert_sound(log)
 
 
+async def test_a_refused_call_is_refused_again_where_the_leaf_went_back_to_before_it() -> None:
+    log = MoodyLog()
+    async with host(log) as session:
+        async with session.turn("go") as turn:
+            async with turn.attempt("m") as attempt:
+                said = await attempt.finish(calls("gone", "lost"))
+            first = await turn.call_all()
+            await session.navigate(said.entry)
+            again = await turn.carry_out(turn.plan())
+            assert [one.status for one in first] == [one.status for one in again] == ["error"] * 2
+        assert turn.outcome == "completed"
+    assert_sound(log)
+
+
 async def test_a_tool_may_use_the_session() -> None:
     """It writes state, queues input, and spawns; it may even abort its own turn."""
     log = MoodyLog()
