@@ -9,7 +9,7 @@ from turnlog.core.ownership import sole_claim
 from turnlog.core.rows import Head
 from turnlog.log import EmbeddedLog, Heartbeat
 from turnlog.owner.ambient import Ambient
-from turnlog.owner.heartbeat import DEAD_AFTER_S, living, system_boot
+from turnlog.owner.heartbeat import DEAD_AFTER_S, has_made, is_marked, living, system_boot
 from turnlog.tables.store import View
 
 
@@ -24,12 +24,17 @@ async def look_around(
 def holder_of(view: View, head: Head, alive: Sequence[Heartbeat]) -> Heartbeat | None:
     """The living host that holds a session; None where nobody does.
 
-    A host's name may be used again after a restart, which does not bring its old claims back: the
-    claim in force must have come since a living instance of that name began. Only records since
-    then are read, and in most cases one.
+    Most claims tell which process has made them. Of one that does not, as an import's, only the
+    name is known, and a name may be used again after a restart, which does not bring old claims
+    back: it must have come since a living instance of that name began. Only records since then are
+    read, and in most cases one.
     """
+    if head.claim is None or head.released:
+        return None
+    if is_marked(head.claim):
+        return next((beat for beat in alive if has_made(beat, head.claim)), None)
     instances = [beat for beat in alive if beat.host == head.owner]
-    if head.claim is None or head.released or not instances:
+    if not instances:
         return None
     first = min(instances, key=lambda beat: beat.since)
     for stored in view.records(head.session, after=first.since):

@@ -18,7 +18,7 @@ from turnlog.host.session import Session
 from turnlog.host.tools import Tool, Tools, toolbox
 from turnlog.log.port import EmbeddedLog, Stored
 from turnlog.owner.ambient import Ambient
-from turnlog.owner.heartbeat import pulse_of
+from turnlog.owner.heartbeat import claim_by, pulse_of
 from turnlog.owner.owner import claim
 from turnlog.owner.tail import watch
 from turnlog.tables.store import Store
@@ -106,7 +106,8 @@ class open_session:  # noqa: N801 - used as a function: async with open_session(
         check_session(self._id)
         log, ambient = self._log, self._ambient
         tables = self._tables or log.tables
-        await self._stack.enter_async_context(pulse_of(log, self._host, ambient=ambient))
+        pulse = pulse_of(log, self._host, ambient=ambient)
+        await self._stack.enter_async_context(pulse)
         early: list[Stored] = []
         link: Link | None = None
 
@@ -124,6 +125,7 @@ class open_session:  # noqa: N801 - used as a function: async with open_session(
             reason=reason,
             ambient=ambient,
             expects_seq=self._expects_seq,
+            id_=claim_by(pulse.instance, ambient.ids()),
         )
         await tables.wait(owner.position, log.partition_of(self._id))
         link = Link(owner, tables, self._settings)

@@ -25,7 +25,26 @@ INTERVAL_S = 5.0
 DEAD_AFTER_S = 15.0
 """Two beats may be late or lost before anybody thinks the worse of it."""
 
+MARK = 12
+"""How many characters of a process' own id its claims begin with."""
+
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+def claim_by(instance: str, id_: str) -> str:
+    """The id of a claim that a beating process makes: it tells that process from others which work
+    under the same host name."""
+    return f"{instance[:MARK]}.{id_}"
+
+
+def is_marked(claim: str) -> bool:
+    """Whether a claim tells which process has made it."""
+    return claim[MARK : MARK + 1] == "."
+
+
+def has_made(beat: Heartbeat, claim: str) -> bool:
+    """Whether the process behind a beat has made a claim."""
+    return claim.startswith(f"{beat.instance[:MARK]}.")
 
 
 def system_boot() -> str:

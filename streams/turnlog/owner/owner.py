@@ -175,9 +175,9 @@ class Owner:
         now = self.ambient.now()
         await self.write([NewEvent("session_released", self.ambient.ids(), now, data)])
 
-    async def claim(self, reason: str, expects_seq: int | None) -> None:
+    async def claim(self, reason: str, expects_seq: int | None, id_: str | None = None) -> None:
         """Append the claim and read up to it. Raises ClaimLost where another one won."""
-        self._claim = self.ambient.ids()
+        self._claim = id_ or self.ambient.ids()
         data = {
             "claim": self._claim,
             "host": self.host,
@@ -314,8 +314,11 @@ async def claim(
     reason: str,
     ambient: Ambient,
     expects_seq: int | None = None,
+    id_: str | None = None,
 ) -> Owner:
     """Claim a session and know every event before the claim.
+
+    `id_` is the claim's own, new and random; one is made by default.
 
     `tables` gives the session's head at some position, from which on the log is read where they do
     not follow; with None it is read from its beginning. Raises SchemaError for what is no session's
@@ -332,7 +335,7 @@ async def claim(
     owner = Owner(log, session, host=host, ambient=ambient, tables=tables)
     if tables is None:
         await owner.catch_up()
-    await owner.claim(reason, expects_seq)
+    await owner.claim(reason, expects_seq, id_)
     return owner
 
 

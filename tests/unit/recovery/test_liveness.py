@@ -10,7 +10,7 @@ from tests.unit.query.logs import stored
 from tests.unit.recovery.crashes import dispatched, world
 from turnlog.core.frames import Record
 from turnlog.log import EmbeddedLog, Heartbeat
-from turnlog.owner.heartbeat import system_boot
+from turnlog.owner.heartbeat import claim_by, system_boot
 from turnlog.recovery.liveness import holder_of, look_around
 
 
@@ -36,6 +36,13 @@ def test_nobody_is_alive() -> None:
 )
 def test_a_claim_is_of_the_instance_that_was_there_before_it(since: int, held: bool) -> None:
     assert holder(dispatched(), beat("i", since=since)) == ("i" if held else None)
+
+
+def test_of_two_processes_with_one_name_the_one_that_claimed_holds_it() -> None:
+    story = Story().claim(claim_by("instance-of-one", "random"))
+    one, two = beat("instance-of-one"), beat("another-process")
+    assert holder(story, two, one) == "instance-of-one"
+    assert holder(story, two) is None  # the other one is dead, whatever its name
 
 
 def test_a_later_claim_of_the_same_name_is_the_later_instances() -> None:
