@@ -87,15 +87,19 @@ def check_ended(world: World, watch: Watch) -> None:
             watch.fail("balanced", f"{session}: {told}")
 
 
-def check_added_nothing(world: World, watch: Watch, before: int) -> None:
+def check_added_nothing(world: World, watch: Watch, began: int, ended: int) -> None:
     """Who recovers what was recovered claims, and releases perhaps, and writes nothing else, unless
-    somebody who was frozen woke meanwhile and said something."""
+    somebody who was frozen woke meanwhile and said something. The first recovery was between two
+    positions."""
     quiet = {"session_claimed", "session_released"}
-    added = [item.frame for item in world.landed if item.stored.position > before]
-    frames = [frame for frame in added if isinstance(frame, Frame)]
-    types = {event.type for frame in frames for event in frame.events} - quiet
-    guests = (frame for frame in frames if frame.header.is_guest)
-    is_news = any(event.type not in quiet for frame in guests for event in frame.events)
+    types: set[str] = set()
+    is_news = False
+    for item in world.landed:
+        frame = item.frame
+        if item.stored.position > began and isinstance(frame, Frame):
+            found = {event.type for event in frame.events} - quiet
+            is_news = is_news or (frame.header.is_guest and bool(found))
+            types |= found if item.stored.position > ended else set()
     if types and not is_news:
         watch.fail("added nothing", f"recovering again wrote {sorted(types)}")
 

@@ -89,11 +89,12 @@ class History:
         await asyncio.sleep(SETTLED_S)
         await self._wait_for_all(LAST_S)
         ends.check_verdicts(self.world, self.watch)
+        began = self.world.end
         await self._heal(HEALERS[0])
         ends.check_ended(self.world, self.watch)
-        before = self.world.end
+        ended = self.world.end
         await self._heal(HEALERS[1])
-        ends.check_added_nothing(self.world, self.watch, before)
+        ends.check_added_nothing(self.world, self.watch, began, ended)
         ends.check_tables(self.world, self.watch)
         if self._worker is not None:
             ends.check_worker(self.world, self.watch, self._worker)
