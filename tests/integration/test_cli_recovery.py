@@ -18,8 +18,10 @@ from tests.story import (
     Story,
     abort,
     accepted,
+    asked,
     assistant,
     cancelled,
+    decided,
     event,
     finished,
     queued,
@@ -428,6 +430,32 @@ def test_abort_where_nothing_is_open(turnlog_: Caller, monkeypatch: pytest.Monke
     assert "no session 'nope'" in turnlog_.bad(1, "abort", "nope")
     meddling(monkeypatch, story, assistant("a", "u", attempt="at"), finished("op"))
     assert "it has ended meanwhile (completed)" in turnlog_.bad(1, "abort", "s")
+
+
+@pytest.mark.parametrize(("word", "decision"), [("--allow", "allow"), ("--deny", "deny")])
+def test_decide(turnlog_: Caller, word: str, decision: str) -> None:
+    turnlog_.write(waiting())
+    [row] = turnlog_.good("pending", "--json").json
+    assert row["next"] == ["turnlog decide s c1 --allow", "turnlog decide s c1 --deny"]
+    told = turnlog_.good("decide", "s", word, "--by", "ann", "--json").json
+    assert (told["call_id"], told["decision"], told["by"]) == ("c1", decision, "ann")
+    assert told["position"]
+    assert "no call waits for a decision" in turnlog_.bad(1, "decide", "s", word)
+    assert turnlog_.good("show", "s", "--json").json["status"] == "open"
+
+
+def test_decide_which(turnlog_: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    story = waiting()
+    story.own(asked("op", "a", "c2"))
+    turnlog_.write(story, Story("idle").begin())
+    assert "several calls wait ('c1', 'c2')" in turnlog_.bad(2, "decide", "s", "--allow")
+    assert "no call 'nope' waits" in turnlog_.bad(1, "decide", "s", "nope", "--allow")
+    assert "no call waits" in turnlog_.bad(1, "decide", "idle", "--deny")
+    turnlog_.bad(2, "decide", "s")
+    turnlog_.bad(2, "decide", "s", "--allow", "--deny")
+    assert "c2 allowed: no host" in turnlog_.good("decide", "s", "c2", "--allow").err
+    meddling(monkeypatch, story, decided("op", "a", "c1", by="bob", decision="deny"))
+    assert "bob was faster and said deny" in turnlog_.bad(1, "decide", "s", "--allow")
 
 
 def test_nothing_is_written_to_a_newer_session(turnlog_: Caller) -> None:

@@ -71,6 +71,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "pending": recovery.pending,
     "settle": recovery.settle,
     "rerun": recovery.rerun,
+    "decide": recovery.decide,
     "input": recovery.input_,
     "abort": recovery.abort,
     "dump": archives.dump,

@@ -7,13 +7,14 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from turnlog.core.fold.operations import waiting_key
 from turnlog.core.recovery import CORRUPTED, Evidence, Verdict, recover
-from turnlog.core.rows import Dispatch, Head, Operation
+from turnlog.core.rows import Approval, Dispatch, Head, Operation
 from turnlog.owner.ambient import rfc3339
 from turnlog.query.dispatches import arguments, evidence_of_effect
 from turnlog.tables.evidence import evidence_of
 from turnlog.tables.store import View
-from turnlog.tables.view import SessionView
+from turnlog.tables.view import Reader, SessionView
 
 Json = Any
 ANSWERED = "; that was said, and the host that resumes the session goes on"
@@ -72,16 +73,17 @@ class _Session:
     def _operation_row(self, operation: Operation, state: str) -> dict[str, Json]:
         verdict, evidence = self._judge(operation)
         parked = f"{operation.parked}{ANSWERED}" if evidence.answered else operation.parked
-        asked = [
-            {"assistant_entry": row.assistant_entry, "call_id": row.call_id}
-            for row in self._view.rows("approvals")
-            if row.operation == operation.operation and row.decision is None
+        calls = [
+            row
+            for row in waiting_calls(self._view.reader, self._head)
+            if row.operation == operation.operation
         ]
+        asked = [{"assistant_entry": row.assistant_entry, "call_id": row.call_id} for row in calls]
         return {
             **self._common(operation, state, operation.position),
             "why": parked or ("a call waits for approval" if asked else verdict.why),
             "approvals": asked if state == "waiting" else [],
-            "next": [] if state == "waiting" else self._recover(operation),
+            "next": _to_decide(calls) if state == "waiting" else self._recover(operation),
         }
 
     def _call_row(self, row: Dispatch) -> dict[str, Json]:
@@ -145,6 +147,25 @@ class _Session:
         insists = operation.parked is not None or (corrupted and ended)
         command = f"turnlog recover {shlex.quote(self._head.session)}"
         return [f"{command} --close" if insists else command]
+
+
+def waiting_calls(reader: Reader, head: Head) -> list[Approval]:
+    """The calls of a session that wait for a person's decision, in key order."""
+    rows: list[Approval] = list(reader.scan("approvals", head.session))
+    return [
+        row
+        for row in rows
+        if row.decision is None
+        and waiting_key(row.operation, row.assistant_entry, row.call_id) in head.waiting
+    ]
+
+
+def _to_decide(calls: list[Approval]) -> list[str]:
+    """What a person may say of the first call that waits; the others come after it."""
+    commands = [
+        f"turnlog decide {shlex.quote(row.session)} {shlex.quote(row.call_id)}" for row in calls[:1]
+    ]
+    return [f"{command} {word}" for command in commands for word in ("--allow", "--deny")]
 
 
 def _decide(row: Dispatch) -> list[str]:

@@ -126,7 +126,7 @@ def test_what_waits_for_an_approval() -> None:
     one = row(waiting())
     assert (one["state"], one["why"]) == ("waiting", "a call waits for approval")
     assert one["approvals"] == [{"assistant_entry": "a", "call_id": "c1"}]
-    assert one["next"] == []
+    assert one["next"] == ["turnlog decide s c1 --allow", "turnlog decide s c1 --deny"]
 
 
 def test_calls_of_operations_that_were_superseded() -> None:

@@ -1,4 +1,4 @@
-"""Commands about what was left open: recover, pending, settle, rerun, input, abort."""
+"""Commands about what was left open: recover, pending, settle, rerun, decide, input, abort."""
 
 from __future__ import annotations
 
@@ -234,4 +234,38 @@ def abort(
     perform(
         Common(log, json, quiet, verbose, no_color),
         lambda terminal: send_abort(terminal, session),
+    )
+
+
+def decide(
+    session: SessionArgument,
+    call: Annotated[
+        str | None,
+        typer.Argument(metavar="[CALL]", help="The call's id, where more than one waits."),
+    ] = None,
+    *,
+    allow: Annotated[bool, typer.Option("--allow", help="It may run.")] = False,
+    deny: Annotated[bool, typer.Option("--deny", help="It may not; the model is told.")] = False,
+    by: ByOption = None,
+    log: LogOption = None,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+    no_color: NoColorOption = False,
+) -> None:
+    """Allow or deny a call that waits for a person. The first decision counts.
+
+    \b
+    Examples:
+      turnlog pending
+      turnlog decide 0638 --allow
+      turnlog decide 0638 call_2 --deny --by ann
+    """
+    from turnlog.cli.deciding import send_decision
+
+    if allow == deny:
+        raise typer.BadParameter("say either --allow or --deny")
+    perform(
+        Common(log, json, quiet, verbose, no_color),
+        lambda terminal: send_decision(terminal, session, call, allow=allow, by=by),
     )
