@@ -48,6 +48,10 @@ class Stoppable(Protocol):
         """Somebody else has written to the session."""
         ...
 
+    def moved(self) -> None:
+        """The leaf was moved while the turn is open."""
+        ...
+
 
 class Link:
     """See the module's text.
