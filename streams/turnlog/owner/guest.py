@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from turnlog.core.errors import AppendUnknown
 from turnlog.core.frames import Header, NewEvent, seal
 from turnlog.log.port import Log
 from turnlog.owner.ambient import Ambient
-from turnlog.owner.owner import append
+from turnlog.owner.owner import TRIES
 from turnlog.owner.places import FRAME_SENT
 
 Json = Any
@@ -31,9 +32,16 @@ async def write_guest(
     and AppendUnknown where it still may arrive.
     """
     frame = seal(Header(session, None, None, None, writer), events)
-    position = await append(log, frame)
-    ambient.reach(FRAME_SENT)
-    return position
+    for left in range(TRIES - 1, -1, -1):
+        try:
+            position = await log.append(frame)
+        except AppendUnknown:
+            if left == 0:
+                raise
+        else:
+            ambient.reach(FRAME_SENT)
+            return position
+    raise AssertionError("unreachable")  # pragma: no cover
 
 
 def queue_input(
