@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from turnlog.cli.commands import archives, care, inputs, reading, recovery
+from turnlog.cli.commands import archives, care, inputs, kafka, reading, recovery
 from turnlog.cli.guard import FAILED, INTERRUPTED, WRONG_CALL, explain, is_debug
 from turnlog.cli.terminal import named, silence_stdout
 
@@ -78,6 +78,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "copy": archives.copy,
     "verify": care.verify,
     "rebuild": care.rebuild,
+    "broker": kafka.broker,
 }
 for name, command in COMMANDS.items():
     app.command(name)(command)
