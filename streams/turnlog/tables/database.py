@@ -41,7 +41,8 @@ Connect = Callable[..., sqlite3.Connection]
 class Meta(NamedTuple):
     """What a file says of itself.
 
-    `position` is the last one that the tables hold, `end` the last one that the log holds.
+    `position` is the last one that the tables hold, `end` the last one that the log holds, in the
+    partition that was asked for.
     """
 
     frames_version: int
@@ -89,7 +90,7 @@ def roll_back(connection: sqlite3.Connection) -> None:
         connection.execute("ROLLBACK")
 
 
-def read_meta(connection: sqlite3.Connection) -> Meta:
+def read_meta(connection: sqlite3.Connection, partition: int = 0) -> Meta:
     """What the file says of itself, as of the transaction under way."""
     values = dict(connection.execute("SELECT name, value FROM meta"))
     return Meta(
@@ -97,15 +98,17 @@ def read_meta(connection: sqlite3.Connection) -> Meta:
         values["tables_version"],
         values["generation"],
         values["building"],
-        read_position(connection),
-        frames.last_position(connection),
+        read_position(connection, partition),
+        frames.last_position(connection, partition),
     )
 
 
-def read_position(connection: sqlite3.Connection) -> int:
+def read_position(connection: sqlite3.Connection, partition: int = 0) -> int:
     """The position up to which the tables are folded."""
-    (known,) = connection.execute("SELECT position FROM positions WHERE partition = 0").fetchone()
-    return frames.folded_position(connection, known)
+    found = connection.execute(
+        "SELECT position FROM positions WHERE partition = ?", (partition,)
+    ).fetchone()
+    return frames.folded_position(connection, found[0] if found else 0, partition)
 
 
 def set_meta(connection: sqlite3.Connection, **values: int) -> None:
@@ -113,10 +116,10 @@ def set_meta(connection: sqlite3.Connection, **values: int) -> None:
     connection.executemany("REPLACE INTO meta VALUES (?, ?)", values.items())
 
 
-def set_position(connection: sqlite3.Connection, position: int) -> None:
+def set_position(connection: sqlite3.Connection, position: int, partition: int = 0) -> None:
     """Say up to which position the tables are folded, where they were not folded with each append
     (`frames.folded`), which is spared the write."""
-    connection.execute("UPDATE positions SET position = ? WHERE partition = 0", (position,))
+    connection.execute("REPLACE INTO positions VALUES (?, ?)", (partition, position))
 
 
 def prepare(connection: sqlite3.Connection, path: Path) -> Meta:
