@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.contract.adapter import Adapter, append_all, rows_of, talking
-from tests.contract.contract import read_all
+from tests.contract.contract import read_all, settle
 from turnlog.core.errors import LogUnavailable
 from turnlog.log import EmbeddedLog, Heartbeat
 
@@ -38,6 +38,7 @@ class HeartbeatsContract:
 
     async def test_they_are_no_part_of_the_log_or_its_tables(self, log: EmbeddedLog) -> None:
         await append_all(log, talking("s", 3))
+        await settle(log)
         rows, end = rows_of(log.tables), await log.end()
         await log.beat(beat())
         assert await log.end() == end

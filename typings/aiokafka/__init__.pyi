@@ -3,18 +3,11 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from aiokafka.structs import RecordMetadata
+
 class TopicPartition(NamedTuple):
     topic: str
     partition: int
-
-class RecordMetadata(NamedTuple):
-    topic: str
-    partition: int
-    topic_partition: TopicPartition
-    offset: int
-    timestamp: int | None
-    timestamp_type: int
-    log_start_offset: int | None
 
 class ConsumerRecord:
     topic: str
