@@ -374,5 +374,5 @@ class EmbeddedContract:
         stored = await read_all(log)
         assert [item.position for item in stored] == first + later
         assert await read_all(log, after=first[-1] + 500) == stored[3:]
-        assert log.tables.record(first[-1] + 500) is None
+        assert log.tables.record("s", first[-1] + 500) is None
         assert list(log.verify()) == []

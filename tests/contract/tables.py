@@ -62,10 +62,11 @@ class TablesContract:
         await append_all(log, frames)
         await settle(log)
         entry = log.tables.get(("entries", "s", 2))
-        stored = log.tables.record(entry.position)
+        stored = log.tables.record("s", entry.position)
         assert stored is not None
         assert (stored.position, stored.record) == (entry.position, frames[2].record)
-        assert log.tables.record(entry.position + 999) is None
+        assert log.tables.record("s", entry.position + 999) is None
+        assert log.tables.record("another", entry.position) is None
 
     async def test_a_session_s_records_in_order(self, log: EmbeddedLog) -> None:
         one, other = talking("one", 3), talking("other", 3)
@@ -122,7 +123,7 @@ class TablesContract:
             assert rows_of(view) == before
             assert view.position() == position
             assert len(list(view.records("s"))) == 3
-            assert view.record(await log.end()) is None
+            assert view.record("s", await log.end()) is None
         assert rows_of(log.tables) != before
 
     async def test_waiting_for_a_position(self, log: EmbeddedLog) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import itertools
-import os
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -15,30 +12,10 @@ from tests.contract.adapter import Adapter, append_all, claiming, talking
 from tests.contract.contract import LogContract, read_all, take
 from tests.contract.heartbeats import HeartbeatsContract
 from tests.contract.tables import TablesContract
+from tests.integration.kafka_topics import make_topic, open_log
 from turnlog.log import EmbeddedLog
-from turnlog.log.kafka import topic
-from turnlog.log.kafka.address import parse
-from turnlog.log.kafka.cluster import Cluster
-from turnlog.log.kafka.log import KafkaLog
 from turnlog.tables.codec import CODECS
 from turnlog.tables.names import Names
-
-_NUMBERS = itertools.count(1)
-
-
-def make_topic(servers: str, partitions: int = 1) -> str:
-    """A topic of its own; gives its URL."""
-
-    async def make() -> str:
-        cluster = Cluster(servers, {})
-        name = f"test-{os.getpid()}-{next(_NUMBERS)}"
-        try:
-            await topic.create(cluster, name, partitions=partitions, replication=1)
-        finally:
-            await cluster.close()
-        return f"kafka://{servers}/{name}"
-
-    return asyncio.run(make())
 
 
 class KafkaAdapter(Adapter):
@@ -51,7 +28,7 @@ class KafkaAdapter(Adapter):
         self.path = path
 
     def open(self, **options: Any) -> EmbeddedLog:
-        return KafkaLog(parse(self.url), tables=self.path, busy_ms=5_000, **options)
+        return open_log(self.url, self.path, **options)
 
     async def skip(self, log: EmbeddedLog, positions: int) -> None:
         raise NotImplementedError

@@ -111,7 +111,8 @@ class open_session:  # noqa: N801 - used as a function: async with open_session(
         def see(stored: Stored) -> None:
             early.append(stored) if link is None else link.see(stored)
 
-        self._stack.callback(watch(log, self._id, see, after=tables.position()))
+        at = tables.position(log.partition_of(self._id))
+        self._stack.callback(watch(log, self._id, see, after=at))
         before: Head | None = tables.get(("sessions", self._id))
         reason = self._reason or ("open" if before is None else "resume")
         owner = await claim(

@@ -104,15 +104,20 @@ class SqlView:
         with self._lock, reading(self._path):
             return read_position(self._connection, partition)
 
-    def record(self, position: int, partition: int = 0) -> Stored | None:
-        check_partition(partition, self._partitions)
+    def record(self, session: str, position: int) -> Stored | None:
         with self._lock, reading(self._path):
-            return frames.get_record(self._connection, position, partition)
+            partition = 0
+            if self._partitions > 1:
+                partition = frames.partition_of(self._connection, session)
+            stored = frames.get_record(self._connection, position, partition)
+        return stored if stored is not None and stored.record.session == session else None
 
     def records(self, session: str, *, after: int = 0) -> Iterator[Stored]:
         until: int | None = None
-        with self._lock, reading(self._path):
-            partition = frames.partition_of(self._connection, session)
+        partition = 0
+        if self._partitions > 1:
+            with self._lock, reading(self._path):
+                partition = frames.partition_of(self._connection, session)
         while True:
             with self._lock, reading(self._path):
                 page = frames.read_page(

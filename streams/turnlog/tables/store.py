@@ -70,8 +70,8 @@ class View(Protocol):
         """The position up to which the tables are folded, in one partition."""
         ...
 
-    def record(self, position: int, partition: int = 0) -> Stored | None:
-        """The record at a position."""
+    def record(self, session: str, position: int) -> Stored | None:
+        """The record that is filed under a session at a position of its partition."""
         ...
 
     def records(self, session: str, *, after: int = 0) -> Iterator[Stored]:

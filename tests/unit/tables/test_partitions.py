@@ -93,13 +93,14 @@ def test_rows_are_those_of_the_fold_and_a_rebuild_gives_them_again(filed: Filed)
 def test_a_record_is_found_in_its_partition_and_a_session_in_its_own(filed: Filed) -> None:
     for partition in range(PARTITIONS):
         session = f"s{partition}"
-        stored = filed.store.record(3, partition)
+        stored = filed.store.record(session, 3)
         assert stored is not None
         assert (stored.position, stored.record.session) == (3, session)
         found = list(filed.store.records(session, after=2))
         assert [item.position for item in found] == [3, 4, 5, 6]
         assert {decode(item.record).header.session for item in found} == {session}  # type: ignore[union-attr]  # readable
-    assert filed.store.record(7, 2) is None
+    assert filed.store.record("s2", 7) is None
+    assert filed.store.record("none", 3) is None
     assert list(filed.store.records("none")) == []
 
 
@@ -116,7 +117,7 @@ def test_a_partition_that_is_not_there_is_refused(filed: Filed) -> None:
     with pytest.raises(UsageError, match="no partition 3: this log has 3, from 0"):
         filed.store.position(3)
     with pytest.raises(UsageError, match="no partition -1"):
-        filed.store.record(1, -1)
+        filed.store.position(-1)
 
 
 async def test_who_waits_is_asked_whether_it_is_in_vain(filed: Filed) -> None:

@@ -60,6 +60,11 @@ class Cluster:
         """Give the connections back."""
         await self._client.close()
 
+    async def nodes(self) -> int:
+        """How many brokers there are."""
+        await self._ask(TopicRequest("__consumer_offsets"))  # any question tells it
+        return len(self._client.cluster.brokers())
+
     async def topic(self, name: str) -> Topic | None:
         """A topic, None where there is none."""
         answer = await self._ask(TopicRequest(name))

@@ -29,7 +29,7 @@ from turnlog.core.fold import fold as fold_frame
 from turnlog.core.frames import Record, SealedFrame
 from turnlog.log.kafka.address import Address, default_tables
 from turnlog.log.kafka.appender import Appender, Job
-from turnlog.log.kafka.cluster import END, Cluster
+from turnlog.log.kafka.cluster import ASK_S, END, Cluster
 from turnlog.log.kafka.loop import LoopThread
 from turnlog.log.kafka.mirror import Mirror
 from turnlog.log.kafka.partition import partition_of
@@ -53,7 +53,8 @@ class KafkaLog(SqliteFile):
 
     `tables` is the local file, by default one of the topic's own in the user's data folder, and
     `client` further settings for aiokafka's clients. Without `catch_up` what is wrong with the
-    topic is only warned of, so that what is left of it can be read.
+    topic is only warned of, so that what is left of it can be read. An append waits `append_s` at
+    most for brokers that are away, a question `ask_s`, and who waits for a partition `away_s`.
     """
 
     def __init__(
@@ -68,6 +69,7 @@ class KafkaLog(SqliteFile):
         fold: Fold = fold_frame,
         append_s: float = APPEND_S,
         away_s: float = AWAY_S,
+        ask_s: float = ASK_S,
     ) -> None:
         self.url = address.url
         self._topic = address.topic
@@ -75,7 +77,7 @@ class KafkaLog(SqliteFile):
         self._tails: dict[int, Tail] = {}
         self._thread = LoopThread(f"turnlog {address.url}")
         try:
-            self._cluster, found = self._thread.call(_connect(address, client or {}))
+            self._cluster, found = self._thread.call(_connect(address, client or {}, ask_s))
         except BaseException:
             self._thread.close()
             raise
@@ -325,8 +327,10 @@ class KafkaLog(SqliteFile):
         self._close()
 
 
-async def _connect(address: Address, client: Mapping[str, Any]) -> tuple[Cluster, Found]:
-    cluster = Cluster(address.servers, client)
+async def _connect(
+    address: Address, client: Mapping[str, Any], ask_s: float
+) -> tuple[Cluster, Found]:
+    cluster = Cluster(address.servers, client, ask_s=ask_s)
     try:
         return cluster, await look(cluster, address.topic)
     except BaseException:

@@ -59,7 +59,7 @@ class Problem(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A topic as it is: `problems` must be empty for it to be used."""
+    """A topic as it is: `problems` must be empty for it to be used; `notes` pass by themselves."""
 
     topic: Topic
     meta: Meta | None
@@ -67,6 +67,7 @@ class Found(NamedTuple):
     begins: list[int]
     ends: list[int]
     problems: list[Problem]
+    notes: list[str]
 
 
 async def look(cluster: Cluster, name: str) -> Found:
@@ -86,7 +87,12 @@ async def look(cluster: Cluster, name: str) -> Found:
         *_wrong_meta(cluster, topic, meta),
         *_lost(name, begins),
     ]
-    return Found(topic, meta, settings, begins, ends, problems)
+    notes = [
+        f"partition {number} has {len(each.in_sync)} of {len(each.replicas)} replicas in sync"
+        for number, each in enumerate(topic.partitions)
+        if len(each.in_sync) < len(each.replicas)
+    ]
+    return Found(topic, meta, settings, begins, ends, problems, notes)
 
 
 def _wrong_settings(
