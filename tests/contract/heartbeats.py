@@ -30,6 +30,12 @@ class HeartbeatsContract:
         await log.end_beating("one")
         assert await log.heartbeats() == last[1:]
 
+    async def test_each_partition_has_its_own_since(self, log: EmbeddedLog) -> None:
+        one = beat("one", since=3, others=(0, 2**40))
+        await log.beat(one)
+        assert await log.heartbeats() == [one]
+        assert [one.since_in(partition) for partition in range(3)] == [3, 0, 2**40]
+
     async def test_any_name_and_number_comes_back(self, log: EmbeddedLog) -> None:
         odd = [beat("", host="", boot=""), beat("ä'\n", host="\0", since=2**62, time=-1)]
         for one in odd:

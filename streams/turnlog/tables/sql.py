@@ -104,20 +104,21 @@ class SqlView:
         with self._lock, reading(self._path):
             return read_position(self._connection, partition)
 
-    def record(self, session: str, position: int) -> Stored | None:
+    def partition_of(self, session: str) -> int:
+        if self._partitions == 1:
+            return 0
         with self._lock, reading(self._path):
-            partition = 0
-            if self._partitions > 1:
-                partition = frames.partition_of(self._connection, session)
+            return frames.partition_of(self._connection, session)
+
+    def record(self, session: str, position: int) -> Stored | None:
+        partition = self.partition_of(session)
+        with self._lock, reading(self._path):
             stored = frames.get_record(self._connection, position, partition)
         return stored if stored is not None and stored.record.session == session else None
 
     def records(self, session: str, *, after: int = 0) -> Iterator[Stored]:
         until: int | None = None
-        partition = 0
-        if self._partitions > 1:
-            with self._lock, reading(self._path):
-                partition = frames.partition_of(self._connection, session)
+        partition = self.partition_of(session)
         while True:
             with self._lock, reading(self._path):
                 page = frames.read_page(

@@ -70,6 +70,10 @@ class View(Protocol):
         """The position up to which the tables are folded, in one partition."""
         ...
 
+    def partition_of(self, session: str) -> int:
+        """The partition, from 0, that a session's records are in."""
+        ...
+
     def record(self, session: str, position: int) -> Stored | None:
         """The record that is filed under a session at a position of its partition."""
         ...

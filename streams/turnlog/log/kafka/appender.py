@@ -92,6 +92,9 @@ class Appender:
         for task in self._tasks:
             task.cancel()
         await asyncio.wait(self._tasks)
+        for job in self._waiting:
+            self._tell(job, self._refused(job, "the log was closed", retriable=False))
+        self._waiting.clear()
         self._give_up("the log was closed")
         while self._discarding:
             await asyncio.wait(self._discarding)
@@ -127,16 +130,22 @@ class Appender:
                 headers=message.headers,
             )
         except KafkaTimeoutError:
-            self._tell(job, self._refused(job, "too much waits to be sent", retriable=True))
+            why = "no broker took it in time"
+            self._tell(job, self._refused(job, why, retriable=True))
         except (KafkaError, OSError, TimeoutError, AssertionError) as error:
             self._tell(job, self._refused(job, _said(error), retriable=True))
         else:
+            if producer is not self._producer:  # given up meanwhile, so it will not send this
+                self._tell(job, self._refused(job, "its producer was given up", retriable=True))
+                return
             self._sent[sent] = job
             sent.add_done_callback(self._done)
 
     async def _started(self, until: float) -> AIOKafkaProducer:
         """The producer, which is made if need be. Raises KafkaError after a time."""
         while self._producer is None:
+            if time.monotonic() > until:
+                raise KafkaTimeoutError  # it has waited behind others for long enough
             producer = AIOKafkaProducer(
                 **self._settings,
                 acks="all",

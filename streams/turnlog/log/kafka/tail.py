@@ -70,7 +70,7 @@ class Tail:
         self._trouble: str | None = None
         self._failure: TurnlogError | None = None
         self.position = 0
-        """Everything up to here is in the file."""
+        """Everything up to here is in the file, or was deleted before this log was opened."""
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     def check(self) -> None:
@@ -124,7 +124,7 @@ class Tail:
             await consumer.start()
             known = await self._write(self._mirror.reached, self._where.partition)
             at = max(known, self._begins)
-            self.position = max(self.position, known)
+            self.position = at
             consumer.assign([self._where])
             consumer.seek(self._where, at)
             while True:
@@ -143,7 +143,7 @@ class Tail:
     def _listen(self, consumer: AIOKafkaConsumer) -> None:
         """Was anything heard of the leader? The consumer itself tries again in silence."""
         polled = consumer.last_poll_timestamp(self._where)
-        if polled != self._polled:
+        if polled is not None and polled != self._polled:
             self._polled, self._heard, self._trouble = polled, time.monotonic(), None
         stable, end = consumer.last_stable_offset(self._where), consumer.highwater(self._where)
         if stable is not None and end is not None and 0 <= stable < end:
