@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from pathlib import Path
 
 import pytest
@@ -160,6 +161,16 @@ async def test_a_foreign_transaction_is_named_and_hides_nothing(
         await log.tables.wait(last)
         assert len(await read_all(log)) == 6
         assert list(log.verify()) == []
+
+
+async def test_a_record_s_time_is_the_broker_s(kafka_servers: str, tables: Path) -> None:
+    """A session from long ago, with its times as the records', could be deleted at once."""
+    url = await asyncio.to_thread(make_topic, kafka_servers)
+    long_ago_ms = 1_500_000_000_000
+    async with open_log(url, tables) as log, producing(kafka_servers) as producer:
+        await producer.send_and_wait(topic_of(url), b"{}", b"s", 0, timestamp_ms=long_ago_ms)
+        (stored,) = await read_all(log)
+    assert abs(stored.time - time.time() * 1000) < 60_000
 
 
 # ---- a topic that is no longer what it was (case 22) --------------------------------------

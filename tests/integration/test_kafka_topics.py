@@ -19,7 +19,9 @@ from tests.integration.kafka_topics import (
 )
 from tests.unit.cli.calls import Caller, isolated
 from turnlog.core.errors import LogUnavailable, StateError
+from turnlog.ingest.samples import claude_files
 from turnlog.log import topics
+from turnlog.log.kafka.partition import partition_of
 from turnlog.log.kafka.topic import META_KEY, RULES, SUFFIX
 
 WRONG = {
@@ -183,3 +185,25 @@ def test_commands_work_on_kafka_with_tables_beside_it(
     shown = turnlog("show", "s", "--log", url)
     assert "message 2" in shown.out
     assert (turnlog.folder / "elsewhere.db").exists()
+
+
+def test_sessions_are_imported_recovered_and_spoken_to_on_many_partitions(
+    kafka_servers: str, turnlog: Caller
+) -> None:
+    url = make_topic(kafka_servers, 7)
+    claude_files.write(turnlog.folder / "claude")
+    folder = turnlog.folder / "claude"
+    first = turnlog.on("import", "claude-code", folder, log=url)
+    assert first.status == 1  # one of the files ends in mid-line
+    assert "sessions: 4 new" in first.err
+    listed = turnlog.good("sessions", "--json", log=url).json
+    sessions = {row["session"] for row in listed}
+    assert len({partition_of(session, 7) for session in sessions}) > 1
+    assert "4 unchanged" in turnlog.on("import", "claude-code", folder, log=url).err
+    turnlog.good("recover", "--close", log=url)
+    for session in sorted(sessions):
+        turnlog.good("input", session, "Go on.", log=url)
+    waiting = turnlog.good("pending", "--json", log=url)
+    assert waiting.out
+    turnlog.good("verify", log=url)
+    turnlog.good("fsck", log=url)
