@@ -286,4 +286,6 @@ TestSqliteMachine.settings = few
 
 def test_kafka_machine(kafka_servers: str) -> None:
     KafkaMachine.servers = kafka_servers
-    run_state_machine_as_test(KafkaMachine, settings=settings(few, max_examples=60 if PROOF else 12))
+    run_state_machine_as_test(
+        KafkaMachine, settings=settings(few, max_examples=60 if PROOF else 12)
+    )

@@ -191,6 +191,8 @@ async def test_a_topic_made_anew_is_noticed(kafka_servers: str, tables: Path) ->
     with pytest.raises(StateError, match=r"not the one that was opened|made anew"):
         await asyncio.wait_for(log.tables.wait(6), 10)
     assert len(list(log.tables.records("s"))) == 5  # nothing of the other topic got in
+    with pytest.raises(StateError, match=r"not the one that was opened|made anew"):
+        await log.append(claiming("t"))
     await log.close()
     with pytest.raises(StateError, match="was deleted and made again"):
         await asyncio.to_thread(open_log, url, tables)
@@ -224,6 +226,15 @@ async def test_deleted_records_are_noticed_and_what_is_left_can_be_read(
     async with open_log(url, tables, catch_up=False) as log:
         left = await read_all(log)
         assert [item.record for item in left] == [frame.record for frame in frames[3:]]
+
+
+def test_tables_that_cannot_be_made_are_said(kafka_servers: str, tables: Path) -> None:
+    url = make_topic(kafka_servers)
+    tables.write_text("")
+    with pytest.raises(LogUnavailable, match="the tables of the log cannot be made"):
+        open_log(url, tables / "below")
+    with open_log(url, tables.with_name("new.db")):
+        assert tables.with_name("new.db").stat().st_mode & 0o777 == 0o600
 
 
 async def test_tables_of_another_log_are_refused(kafka_servers: str, tables: Path) -> None:

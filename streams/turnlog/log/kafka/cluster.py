@@ -23,6 +23,8 @@ BEGINNING, END = -2, -1
 ASK_S = 15.0
 """How long a question is asked again before it fails."""
 PAUSE_S = 0.1
+NEWS_S = 1.0
+"""How long a new topic may be unknown to one of several brokers."""
 _UNKNOWN_TOPIC, _EXISTS = 3, 36
 _TOPIC_RESOURCE = 2
 
@@ -67,10 +69,15 @@ class Cluster:
 
     async def topic(self, name: str) -> Topic | None:
         """A topic, None where there is none."""
-        answer = await self._ask(TopicRequest(name))
-        ((code, _, id_, _, partitions, *_),) = answer.topics
-        if code == _UNKNOWN_TOPIC:
-            return None
+        until = time.monotonic() + NEWS_S
+        while True:
+            answer = await self._ask(TopicRequest(name))
+            ((code, _, id_, _, partitions, *_),) = answer.topics
+            if code != _UNKNOWN_TOPIC:
+                break
+            if len(self._client.cluster.brokers()) < 2 or time.monotonic() > until:
+                return None
+            await asyncio.sleep(PAUSE_S)
         if code:
             raise self._refused(f"topic {name!r}", code)
         found: dict[int, Partition] = {}

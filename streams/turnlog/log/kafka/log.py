@@ -86,8 +86,7 @@ class KafkaLog(SqliteFile):
             self._id = found.topic.id
             self._begins = found.begins
             self._max_bytes = int(found.settings["max.message.bytes"])
-            path = tables or default_tables(found.topic.id)
-            path.parent.mkdir(parents=True, exist_ok=True)
+            path = _made(tables or default_tables(found.topic.id))
             super().__init__(
                 path,
                 partitions=len(found.topic.partitions),
@@ -189,6 +188,9 @@ class KafkaLog(SqliteFile):
 
     def _message(self, record: Record) -> Message:
         message = to_message(record, self.partitions)
+        tail = self._tails.get(message.partition)
+        if tail is not None:
+            tail.check_topic()  # it would be lost in another topic
         if message.size > self._max_bytes:
             raise TooLarge(
                 f"session {record.session!r}: the record has {message.size:,} bytes, over the"
@@ -325,6 +327,19 @@ class KafkaLog(SqliteFile):
 
     def __exit__(self, *exc: object) -> None:
         self._close()
+
+
+def _made(path: Path) -> Path:
+    """A file that is there. It holds what people told nobody else."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(mode=0o600)
+    except OSError as error:
+        raise LogUnavailable(
+            f"{path}: the tables of the log cannot be made ({error.strerror}); look at the rights"
+            " of its folder, or give another place"
+        ) from error
+    return path
 
 
 async def _connect(

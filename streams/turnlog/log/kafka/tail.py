@@ -73,11 +73,15 @@ class Tail:
         """Everything up to here is in the file, or was deleted before this log was opened."""
         self._task = asyncio.get_running_loop().create_task(self._run())
 
-    def check(self) -> None:
-        """Raise where waiting for more is in vain: what is read is not the topic that it was, or
-        nothing has been heard of it for too long."""
+    def check_topic(self) -> None:
+        """Raise where what is read is not the topic that it was, or is broken."""
         if self._failure is not None:
             raise type(self._failure)(str(self._failure))
+
+    def check(self) -> None:
+        """Raise where waiting for more is in vain: for that, or since nothing has been heard of the
+        partition for too long."""
+        self.check_topic()
         silent_s = time.monotonic() - self._heard
         if silent_s > self._away_s:
             why = f" ({self._trouble})" if self._trouble else ""
@@ -107,9 +111,9 @@ class Tail:
                 self._trouble = f"{type(error).__name__}: {error}"
                 await asyncio.sleep(PAUSE_S)
             except Exception as error:
+                _LOG.exception("%s: a bug of turnlog", self._name)
                 self._failure = StateError(f"{self._name}: {type(error).__name__}: {error}")
                 self._changed()
-                raise
 
     async def _follow(self) -> None:
         consumer = AIOKafkaConsumer(
