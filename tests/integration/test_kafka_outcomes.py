@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.adapter import append_all, claiming, guest, talking
+from tests.contract.adapter import append_all, claiming, dispatching, guest, talking
 from tests.contract.contract import read_all, settle
 from tests.integration.kafka_topics import make_topic, open_log
 from tests.story import fact
@@ -55,8 +55,13 @@ async def test_nothing_acknowledged_is_lost_and_the_log_goes_on(
     await settle(log)
     await asyncio.to_thread(broker.nodes[0].kill)
     began = time.monotonic()
+    waiting = asyncio.ensure_future(log.append(frames[3]))
+    await asyncio.sleep(1.2)
+    with pytest.raises(AppendRefused, match="no tool is started meanwhile") as refused:
+        await log.append(dispatching("s", 4))
+    assert refused.value.retriable
     with pytest.raises(AppendUnknown, match=r"session 's'.*append the same frame again"):
-        await log.append(frames[3])
+        await waiting
     assert 1 < time.monotonic() - began < 4
     with pytest.raises(AppendRefused, match="nothing was appended") as refused:  # a new producer
         await log.append(claiming("t"))

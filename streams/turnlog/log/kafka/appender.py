@@ -37,6 +37,8 @@ BACKOFF_MS = 100
 """The client waits so long before it sends a batch again. So what failed sooner had one try."""
 BATCH_BYTES = 512 * 1024
 LOOK_S = 0.2
+AWAY_S = 2.0
+"""After so long without an answer the brokers count as away."""
 _LOG_APPEND_TIME = 1
 _REFUSALS = (
     ClusterAuthorizationFailedError,
@@ -76,6 +78,8 @@ class Appender:
         self._idle = asyncio.Event()
         self._idle.set()
         self._producer: AIOKafkaProducer | None = None
+        self.is_away = False
+        """Whether something has waited for an answer for so long that the brokers seem away."""
         loop = asyncio.get_running_loop()
         self._loop = loop
         self._tasks = [loop.create_task(self._run()), loop.create_task(self._watch())]
@@ -198,10 +202,13 @@ class Appender:
 
     async def _watch(self) -> None:
         """Give the producer up when what it has had for longest has waited too long."""
+        away_s = min(AWAY_S, self._deadline_s / 2)
         while True:
             await asyncio.sleep(min(LOOK_S, self._deadline_s))
-            oldest = next(iter(self._sent.values()), None)
-            if oldest is not None and time.monotonic() - oldest.began > self._deadline_s:
+            oldest = next(iter(self._sent.values()), self._waiting[0] if self._waiting else None)
+            waited_s = 0.0 if oldest is None else time.monotonic() - oldest.began
+            self.is_away = waited_s > away_s
+            if waited_s > self._deadline_s and self._sent:
                 self._give_up(f"no acknowledgement within {self._deadline_s:g} s")
 
     def _give_up(self, why: str) -> None:

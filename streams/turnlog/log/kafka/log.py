@@ -2,8 +2,9 @@
 
 The file holds frames and tables of all partitions, folded by the same code as those of an embedded
 log; it can be deleted, and is made again from the topic. A partition is followed from when somebody
-first asks for it. Nothing is refused for what it says: who owns a session is known only once it is
-read back. A position is the offset + 1.
+first asks for it. Nothing is refused for what it says, since who owns a session is known only once
+it is read back; but while the brokers are away no T1 is sent, whose tool could start only much
+later. A position is the offset + 1.
 """
 
 from __future__ import annotations
@@ -157,6 +158,14 @@ class KafkaLog(SqliteFile):
     # ---- appending -----------------------------------------------------------------------
 
     async def append(self, frame: SealedFrame) -> int:
+        if self._appender.is_away and any(
+            event.type == "tool_dispatched" for event in frame.frame.events
+        ):
+            raise AppendRefused(
+                f"session {frame.record.session!r}: the brokers of topic {self._topic!r} do not"
+                " answer, and no tool is started meanwhile: nothing was appended",
+                retriable=True,
+            )
         (future,) = self._hand_over([frame.record])
         return await future
 
