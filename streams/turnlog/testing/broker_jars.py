@@ -93,7 +93,9 @@ def _with_maven(cache: Path) -> Java:
         (folder / "pom.xml").write_text(_pom(), "utf-8")
         command = [maven, "-B", "-q", "dependency:copy-dependencies"]
         try:
-            subprocess.run(command, cwd=folder, check=True, timeout=MAVEN_S)  # noqa: S603
+            subprocess.run(  # noqa: S603
+                command, cwd=folder, check=True, timeout=MAVEN_S, capture_output=True
+            )
         except (subprocess.SubprocessError, OSError) as error:
             shutil.rmtree(jars, ignore_errors=True)
             raise UsageError(f"Maven cannot bring Kafka's jars ({error}); {INSTALL}") from error

@@ -187,3 +187,30 @@ class Cluster:
         error = for_code(code)
         said = message or error.description
         return LogUnavailable(f"kafka://{self.servers}: {what}: {error.__name__}: {said}")
+
+
+class Ends:
+    """The ends of a topic's partitions, asked once for all who ask at the same time.
+
+    Each gets an answer to a question that was sent after it asked, never an older one.
+    """
+
+    def __init__(self, cluster: Cluster, topic: str) -> None:
+        self._cluster = cluster
+        self._topic = topic
+        self._next: dict[int, asyncio.Task[int]] = {}
+        self._asking: dict[int, asyncio.Lock] = {}
+
+    async def get(self, partition: int) -> int:
+        """The end of a partition. Raises LogUnavailable where it is not to be had."""
+        question = self._next.get(partition)
+        if question is None:
+            question = asyncio.create_task(self._ask(partition))
+            self._next[partition] = question
+        return await asyncio.shield(question)
+
+    async def _ask(self, partition: int) -> int:
+        async with self._asking.setdefault(partition, asyncio.Lock()):
+            del self._next[partition]  # who comes from here on needs a later answer
+            (end,) = await self._cluster.offsets(self._topic, END, [partition])
+            return end

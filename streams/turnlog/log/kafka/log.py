@@ -30,7 +30,7 @@ from turnlog.core.fold import fold as fold_frame
 from turnlog.core.frames import Record, SealedFrame
 from turnlog.log.kafka.address import Address, default_tables
 from turnlog.log.kafka.appender import Appender, Job
-from turnlog.log.kafka.cluster import ASK_S, END, Cluster
+from turnlog.log.kafka.cluster import ASK_S, Cluster, Ends
 from turnlog.log.kafka.loop import LoopThread
 from turnlog.log.kafka.mirror import Mirror
 from turnlog.log.kafka.partition import partition_of
@@ -100,6 +100,7 @@ class KafkaLog(SqliteFile):
             self._thread.call(self._cluster.close())
             self._thread.close()
             raise
+        self._ends = Ends(self._cluster, self._topic)
         self._writing = ThreadPoolExecutor(1, "turnlog mirror")
         self._appender = self._thread.call(self._make_appender(append_s))
         try:
@@ -244,8 +245,7 @@ class KafkaLog(SqliteFile):
     async def end(self, partition: int = 0) -> int:
         check_partition(partition, self.partitions)
         self.check_open()
-        (end,) = await self._thread.ask(self._cluster.offsets(self._topic, END, [partition]))
-        return end
+        return await self._thread.ask(self._ends.get(partition))
 
     async def _reach(self, partition: int, position: int) -> None:
         """Return once the file holds a partition up to a position."""
