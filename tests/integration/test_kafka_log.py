@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -277,3 +279,39 @@ async def test_what_is_too_large_is_refused_and_harms_no_neighbour(
 async def test_no_broker_at_an_address_is_said(tables: Path) -> None:
     with pytest.raises(LogUnavailable, match="no broker answers"):
         await asyncio.to_thread(open_log, "kafka://127.0.0.1:1/t", tables, ask_s=0.3)
+
+
+# ---- a process that is killed --------------------------------------------------------------
+
+
+OPEN = """
+import sys
+from pathlib import Path
+from turnlog.log.kafka.address import parse
+from turnlog.log.kafka.log import KafkaLog
+print("ready", flush=True)
+KafkaLog(parse(sys.argv[1]), tables=Path(sys.argv[2]), busy_ms=5_000)
+"""
+
+
+async def test_a_process_killed_while_it_catches_up_harms_nothing(
+    kafka_servers: str, tables: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = await asyncio.to_thread(make_topic, kafka_servers, 3)
+    async with open_log(url, tables.with_name("whole.db")) as log:
+        frames = [talking(f"s{number}", 100) for number in range(12)]
+        await asyncio.gather(*(append_all(log, each) for each in frames))
+    for after_s in (0.02, 0.05, 0.1, 0.15, 0.2, 0.3):
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", OPEN, url, str(tables), stdout=asyncio.subprocess.PIPE
+        )
+        assert process.stdout is not None
+        await process.stdout.readline()
+        await asyncio.sleep(after_s)
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+    async with open_log(url, tables) as log:
+        assert sum(log.tables.position(partition) for partition in range(3)) == 12 * 101
+        assert len(list(log.tables.scan("entries"))) == 12 * 100
+        assert list(log.verify()) == []
