@@ -13,6 +13,7 @@ import pytest
 from aiokafka.admin import NewPartitions, RecordsToDelete
 from aiokafka.structs import TopicPartition
 
+import turnlog.log
 from tests.contract.adapter import append_all, beginning, claiming, large, talking
 from tests.contract.contract import read_all, settle
 from tests.integration.kafka_topics import (
@@ -246,6 +247,11 @@ async def test_tables_of_another_log_are_refused(kafka_servers: str, tables: Pat
         await log.append(claiming("s"))
     with pytest.raises(StateError, match="give another file for the tables"):
         await asyncio.to_thread(open_log, other, tables)
+    with pytest.raises(LogUnavailable, match="the tables of a log that lies elsewhere"):
+        turnlog.log.open(f"sqlite:{tables}")
+    turnlog.log.open(f"sqlite:{tables.with_name('log.db')}").__exit__()
+    with pytest.raises(LogUnavailable, match=r"log\.db"):
+        await asyncio.to_thread(open_log, other, tables.with_name("log.db"))
 
 
 async def test_a_topic_that_lost_its_end_is_noticed(kafka_servers: str, tables: Path) -> None:

@@ -58,6 +58,8 @@ class KafkaLog(SqliteFile):
     most for brokers that are away, a question `ask_s`, and who waits for a partition `away_s`.
     """
 
+    application_id = database.TABLES_APPLICATION_ID
+
     def __init__(
         self,
         address: Address,

@@ -36,6 +36,8 @@ class SqliteFile:
     `connection` and `folding` are for the one thread that writes.
     """
 
+    application_id = database.APPLICATION_ID
+
     def __init__(
         self,
         path: Path,
@@ -64,7 +66,7 @@ class SqliteFile:
         connection where that fails."""
         try:
             with database.reading(self.path):
-                meta = database.prepare(self.connection, self.path)
+                meta = database.prepare(self.connection, self.path, self.application_id)
                 if not catch_up:
                     return
                 if meta.tables_version < TABLES_VERSION:
