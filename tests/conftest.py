@@ -5,6 +5,10 @@ import os
 import pytest
 from hypothesis import settings
 
+from tests.kafka import kafka_servers
+
+__all__ = ["kafka_servers"]
+
 PROOF = os.environ.get("TURNLOG_PROOF") == "1"
 
 # No deadline: a slow machine is no fault, and pytest-timeout ends what really hangs.

@@ -368,7 +368,7 @@ class Story:
     def find(self, table: str, session: str, field: str, value: str) -> Iterator[Any]:
         return (row for row in self.scan(table, session) if getattr(row, field) == value)
 
-    def record(self, position: int) -> Stored | None:
+    def record(self, session: str, position: int) -> Stored | None:
         return Stored(position, 0, self.records[position - 1])
 
     def entry(self, id_: str) -> Entry:

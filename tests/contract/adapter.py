@@ -13,9 +13,10 @@ from turnlog.tables.store import View
 
 
 class Adapter(ABC):
-    """One log of one kind. `now` is what its clock says."""
+    """One log of one kind. `now` is what its clock says, if it has one of its own."""
 
     now = 1_000
+    has_clock = True
 
     def clock(self) -> int:
         return self.now

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.contract.adapter import Adapter, append_all, rows_of, talking
-from tests.contract.contract import read_all
+from tests.contract.contract import read_all, settle
 from turnlog.core.errors import LogUnavailable
 from turnlog.log import EmbeddedLog, Heartbeat
 
@@ -30,6 +30,12 @@ class HeartbeatsContract:
         await log.end_beating("one")
         assert await log.heartbeats() == last[1:]
 
+    async def test_each_partition_has_its_own_since(self, log: EmbeddedLog) -> None:
+        one = beat("one", since=3, others=(0, 2**40))
+        await log.beat(one)
+        assert await log.heartbeats() == [one]
+        assert [one.since_in(partition) for partition in range(3)] == [3, 0, 2**40]
+
     async def test_any_name_and_number_comes_back(self, log: EmbeddedLog) -> None:
         odd = [beat("", host="", boot=""), beat("ä'\n", host="\0", since=2**62, time=-1)]
         for one in odd:
@@ -38,6 +44,7 @@ class HeartbeatsContract:
 
     async def test_they_are_no_part_of_the_log_or_its_tables(self, log: EmbeddedLog) -> None:
         await append_all(log, talking("s", 3))
+        await settle(log)
         rows, end = rows_of(log.tables), await log.end()
         await log.beat(beat())
         assert await log.end() == end

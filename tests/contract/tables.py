@@ -15,6 +15,7 @@ from tests.contract.adapter import (
     rows_of,
     talking,
 )
+from tests.contract.contract import settle
 from tests.model.histories import seeded_history
 from turnlog.core.errors import StateError
 from turnlog.core.fold import fold
@@ -47,6 +48,7 @@ class TablesContract:
     async def test_rows_are_there_with_the_append(self, log: EmbeddedLog) -> None:
         for frame in beginning("s"):
             position = await log.append(frame)
+            await log.tables.wait(position)
             assert log.tables.get(("sessions", "s")).position == position
             assert log.tables.position() == position
         assert log.tables.get(("ids", "s", "a1")) == 2
@@ -58,16 +60,19 @@ class TablesContract:
     async def test_a_row_leads_to_its_record(self, log: EmbeddedLog) -> None:
         frames = beginning("s")
         await append_all(log, frames)
+        await settle(log)
         entry = log.tables.get(("entries", "s", 2))
-        stored = log.tables.record(entry.position)
+        stored = log.tables.record("s", entry.position)
         assert stored is not None
         assert (stored.position, stored.record) == (entry.position, frames[2].record)
-        assert log.tables.record(entry.position + 999) is None
+        assert log.tables.record("s", entry.position + 999) is None
+        assert log.tables.record("another", entry.position) is None
 
     async def test_a_session_s_records_in_order(self, log: EmbeddedLog) -> None:
         one, other = talking("one", 3), talking("other", 3)
         for pair in zip(one, other, strict=True):
             await append_all(log, list(pair))
+        await settle(log)
         stored = list(log.tables.records("one"))
         assert [item.record for item in stored] == [frame.record for frame in one]
         assert list(log.tables.records("one", after=stored[1].position)) == stored[2:]
@@ -77,6 +82,7 @@ class TablesContract:
         names = ["b", "a", "ä", "a\0", "B", "𐀀", "\ufb01", "a b"]
         for name in names:
             await append_all(log, talking(name, 12))
+        await settle(log)
         scan = log.tables.scan
         assert [row.session for row in scan("sessions")] == sorted(names)
         numbers = [row.number for row in scan("entries", "a")]
@@ -100,6 +106,7 @@ class TablesContract:
     ) -> None:
         monkeypatch.setattr("turnlog.tables.sql.SCAN_ROWS", 4)
         await append_all(log, talking("s", 12))
+        await settle(log)
         for limit in (None, 1, 3, 4, 5, 8, 11, 12, 13):
             found = [row.number for row in log.tables.scan("entries", "s", limit=limit)]
             assert found == list(range(1, 13))[:limit]
@@ -107,14 +114,16 @@ class TablesContract:
     async def test_a_snapshot_stays_as_it_is(self, log: EmbeddedLog) -> None:
         frames = talking("s", 4)
         await append_all(log, frames[:3])
+        await settle(log)
         with log.tables.snapshot() as view:
             before = rows_of(view)
             position = view.position()
             await append_all(log, frames[3:])
+            await settle(log)
             assert rows_of(view) == before
             assert view.position() == position
             assert len(list(view.records("s"))) == 3
-            assert view.record(await log.end()) is None
+            assert view.record("s", await log.end()) is None
         assert rows_of(log.tables) != before
 
     async def test_waiting_for_a_position(self, log: EmbeddedLog) -> None:
@@ -136,6 +145,7 @@ class TablesContract:
         positions: list[int] = []
         for start in range(0, len(records), 7):
             positions += await log.load(records[start : start + 7])
+        await settle(log)
         for position, record in zip(positions, records, strict=True):
             for key, row in fold(decode(record), position, rows).items():
                 if row is None:
@@ -155,6 +165,7 @@ class TablesContract:
         async with adapter.open(fold=failing) as log:
             positions = await append_all(log, frames)
             assert positions == list(range(1, 8))
+            await settle(log)
             assert log.tables.position() == 3
             assert log.tables.get(("sessions", "s")).position == 3
             assert [item.record async for item in log.read()] == [item.record for item in frames]
@@ -189,6 +200,7 @@ class TablesContract:
     ) -> None:
         await append_all(log, talking("s", 5))
         await append_all(log, beginning("t"))
+        await settle(log)
         assert list(log.verify()) == []
         good = log.tables.get(("entries", "s", 3))
         changed = good._replace(role="assistant")
@@ -215,7 +227,9 @@ class TablesContract:
     async def test_appending_goes_on_after_a_rebuild(self, log: EmbeddedLog) -> None:
         frames = talking("s", 8)
         await append_all(log, frames[:4])
+        await settle(log)
         assert log.rebuild() == await log.end()
         await append_all(log, frames[4:])
+        await settle(log)
         assert log.tables.get(("sessions", "s")).leaf == 8
         assert list(log.verify()) == []

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.contract.adapter import Adapter, talking
-from tests.contract.contract import LogContract, read_all
+from tests.contract.contract import EmbeddedContract, LogContract, read_all
 from tests.contract.heartbeats import HeartbeatsContract
 from tests.contract.tables import TablesContract
 from turnlog.core.rows import key_of
@@ -34,7 +34,7 @@ class MemoryAdapter(Adapter):
         log.tables.apply({key_of(table, row): row}, log.tables.position())
 
 
-class TestMemory(LogContract, TablesContract, HeartbeatsContract):
+class TestMemory(LogContract, EmbeddedContract, TablesContract, HeartbeatsContract):
     @pytest.fixture
     def adapter(self, tmp_path: Path) -> Adapter:
         return MemoryAdapter()

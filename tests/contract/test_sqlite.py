@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.contract.adapter import Adapter, append_all, claiming, talking
-from tests.contract.contract import LogContract, read_all, take
+from tests.contract.contract import EmbeddedContract, LogContract, read_all, take
 from tests.contract.heartbeats import HeartbeatsContract, beat
 from tests.contract.tables import TablesContract
 from turnlog.log import EmbeddedLog
@@ -40,7 +40,7 @@ class SqliteAdapter(Adapter):
         connection.close()
 
 
-class TestSqlite(LogContract, TablesContract, HeartbeatsContract):
+class TestSqlite(LogContract, EmbeddedContract, TablesContract, HeartbeatsContract):
     @pytest.fixture
     def adapter(self, tmp_path: Path) -> Adapter:
         return SqliteAdapter(tmp_path / "log.db")

@@ -19,6 +19,6 @@ def print_settings(terminal: Terminal) -> None:
         terminal.document({"config_file": str(file), "exists": file.is_file(), "settings": values})
         return
     for name, (value, origin) in found.items():
-        terminal.print((f"{name:<6}", "cyan"), one_line(str(value)), (f"  ({origin})", "dim"))
+        terminal.print((f"{name:<7}", "cyan"), one_line(str(value)), (f"  ({origin})", "dim"))
     there = "" if file.is_file() else ", which is not there"
     terminal.say((f"config file: {file}{there}", "dim"))

@@ -6,7 +6,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 import turnlog.log
-from turnlog.cli.settings import choose_log, without_password
+from turnlog.cli.settings import choose_log, choose_tables, without_password
 from turnlog.cli.terminal import Terminal
 from turnlog.log import EmbeddedLog
 from turnlog.owner.ambient import system_clock
@@ -20,9 +20,15 @@ def open_log(
     if url is None:
         url, origin = choose_log(terminal.common.log)
         terminal.note(("log: ", "dim"), f"{without_password(url)} ({origin})")
+    tables = choose_tables() if url.startswith("kafka:") else None
     with terminal.steps("bringing the tables up to date") as progress:
         return turnlog.log.open(
-            url, clock=system_clock, create=create, catch_up=catch_up, progress=progress
+            url,
+            clock=system_clock,
+            create=create,
+            catch_up=catch_up,
+            progress=progress,
+            tables=tables,
         )
 
 

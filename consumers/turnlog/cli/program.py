@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from turnlog.cli.commands import archives, care, inputs, reading, recovery
+from turnlog.cli.commands import archives, care, inputs, kafka, reading, recovery
 from turnlog.cli.guard import FAILED, INTERRUPTED, WRONG_CALL, explain, is_debug
 from turnlog.cli.terminal import named, silence_stdout
 
@@ -24,6 +24,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 config = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Show settings.")
+topics = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Make and check the topics of Kafka logs."
+)
 
 
 def _show_version(wanted: bool) -> None:
@@ -79,11 +82,19 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "copy": archives.copy,
     "verify": care.verify,
     "rebuild": care.rebuild,
+    "broker": kafka.broker,
 }
 for name, command in COMMANDS.items():
     app.command(name)(command)
 config.command("show")(inputs.config_show)
 app.add_typer(config, name="config")
+for name, command in (
+    ("create", kafka.create),
+    ("check", kafka.check),
+    ("describe", kafka.describe),
+):
+    topics.command(name)(command)
+app.add_typer(topics, name="topics")
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -31,10 +31,16 @@ def choose_log(flag: str | None) -> tuple[str, str]:
     return str(url), origin
 
 
+def choose_tables() -> str | None:
+    """Where the tables of a Kafka log lie, None for its own place."""
+    return str(settings()["tables"].value) or None
+
+
 def settings() -> dict[str, Chosen]:
     """Every setting by name. Raises UsageError for a file or variable that cannot be used."""
     found = {
         "log": Chosen(f"sqlite:{data_file()}", "default"),
+        "tables": Chosen("", "default"),
         "mask": Chosen(dict[str, str](), "default"),
     }
     from turnlog.cli.settings_model import read_layers

@@ -28,6 +28,8 @@ class Fields(BaseModel):
 
     log: str | None = Field(None, min_length=1)
     """The URL of the log."""
+    tables: str | None = Field(None, min_length=1)
+    """Where the tables of a Kafka log lie, as sqlite:PATH."""
     mask: dict[str, str] = {}
     """Further secrets to mask on import: a name and a regular expression for each."""
 

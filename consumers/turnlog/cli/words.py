@@ -31,7 +31,7 @@ async def say(log: EmbeddedLog, session: str, event: NewEvent, ambient: Ambient)
     """Write one event and wait until the tables hold it; gives its position."""
     writer = f"turnlog on {platform.node() or 'this machine'}"
     position = await write_guest(log, session, [event], writer=writer, ambient=ambient)
-    await log.tables.wait(position)
+    await log.tables.wait(position, log.partition_of(session))
     return position
 
 

@@ -107,7 +107,7 @@ class _Session:
         }
 
     def _common(self, operation: Operation, state: str, position: int) -> dict[str, Json]:
-        stored = self._view.reader.record(position)
+        stored = self._view.reader.record(self._head.session, position)
         time = stored.time if stored is not None else self._now
         return {
             "session": self._head.session,

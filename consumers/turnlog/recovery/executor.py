@@ -146,7 +146,7 @@ class _AsJudged:
 
 async def _close(log: EmbeddedLog, owner: Owner, policy: Policy) -> list[Done]:
     """Judge again at the claim, and write what is to be written."""
-    await log.tables.wait(owner.position)
+    await log.tables.wait(owner.position, log.partition_of(owner.session))
     view = SessionView(log.tables, owner.session)
     reports = [follow_policy(report, policy) for report in dry_run(log.tables, [view.head])]
     ambient = owner.ambient

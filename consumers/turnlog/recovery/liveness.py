@@ -36,8 +36,9 @@ def holder_of(view: View, head: Head, alive: Sequence[Heartbeat]) -> Heartbeat |
     instances = [beat for beat in alive if beat.host == head.owner]
     if not instances:
         return None
-    first = min(instances, key=lambda beat: beat.since)
-    for stored in view.records(head.session, after=first.since):
+    partition = view.partition_of(head.session)
+    first = min(instances, key=lambda beat: beat.since_in(partition))
+    for stored in view.records(head.session, after=first.since_in(partition)):
         header = stored.record.header
         if header is not None and header.claim == head.claim:
             return None  # written under a claim that was there before

@@ -151,7 +151,7 @@ def _why_left(
             f" for {policy.dead_after_s:.0f} s is taken for dead"
         )
     if policy.after_s > 0:
-        stored = view.record(head.position)
+        stored = view.record(head.session, head.position)
         quiet_s = (ambient.clock() - stored.time) / 1000 if stored is not None else policy.after_s
         if 0 <= quiet_s < policy.after_s:
             return f"left for a host: it was written to {quiet_s:.0f} s ago"

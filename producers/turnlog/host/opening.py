@@ -114,7 +114,11 @@ class open_session:  # noqa: N801 - used as a function: async with open_session(
         def see(stored: Stored) -> None:
             early.append(stored) if link is None else link.see(stored)
 
-        self._stack.callback(watch(log, self._id, see, after=tables.position()))
+        # tables that read the log back may be behind, and a claim from there would lose
+        partition = log.partition_of(self._id)
+        await tables.wait(await log.end(partition), partition)
+        at = tables.position(partition)
+        self._stack.callback(watch(log, self._id, see, after=at))
         before: Head | None = tables.get(("sessions", self._id))
         reason = self._reason or ("open" if before is None else "resume")
         owner = await claim(
@@ -127,7 +131,7 @@ class open_session:  # noqa: N801 - used as a function: async with open_session(
             expects_seq=self._expects_seq,
             id_=claim_by(pulse.instance, ambient.ids()),
         )
-        await tables.wait(owner.position, log.partition_of(self._id))
+        await tables.wait(owner.position, partition)
         link = Link(owner, tables, self._settings)
         for stored in early:
             link.see(stored)

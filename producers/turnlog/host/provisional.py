@@ -64,10 +64,10 @@ class Provisional:
             if getattr(row, field) == value
         )
 
-    def record(self, position: int) -> Stored | None:
+    def record(self, session: str, position: int) -> Stored | None:
         """The record at a position; those that wait are behind the log's."""
-        found = self._records.get(position)
-        return found if found is not None else self._tables.record(position)
+        found = self._records.get(position) if session == self._session else None
+        return found if found is not None else self._tables.record(session, position)
 
     def _merged(self, table: str, stored: Iterator[Row]) -> Iterator[Row]:
         rows = {key_of(table, row): row for row in stored}

@@ -109,7 +109,7 @@ class Writing:
             ambient=tools.ambient,
         )
         try:
-            await tools.log.tables.wait(owner.position)
+            await tools.log.tables.wait(owner.position, tools.log.partition_of(id_))
             self._check_cursor()
             await self._write_all()
         finally:

@@ -17,7 +17,9 @@ from turnlog.log.port import EmbeddedLog, Heartbeat, Log, Progress, Stored
 
 __all__ = ["EmbeddedLog", "Heartbeat", "Log", "Progress", "Stored", "open"]
 
-SCHEMES = "memory: (gone with the process) and sqlite:PATH (one file)"
+SCHEMES = (
+    "memory: (gone with the process), sqlite:PATH (one file) and kafka://HOST:PORT/TOPIC (shared)"
+)
 BUSY_MS = 5_000
 """How long an append waits for the lock of another process before it is refused."""
 
@@ -34,6 +36,7 @@ def open(
     catch_up: bool = True,
     progress: Progress | None = None,
     busy_ms: int = BUSY_MS,
+    tables: str | None = None,
 ) -> EmbeddedLog:
     """Open the log of a URL, and bring its tables up to date where they lag.
 
@@ -41,6 +44,7 @@ def open(
     not exist is an error. `progress` is called while tables are caught up, which may take long:
     this function is synchronous, so call it in a thread where that matters. Without `catch_up`
     lagging tables are left alone; the log itself can then be read whatever state they are in.
+    `tables` says where those of a Kafka log lie, as sqlite:PATH; others hold their own.
 
     Raises UsageError for a URL of no known kind, LogUnavailable for what cannot be opened, and
     StateError for a log of a newer turnlog or one whose tables cannot be brought up to date.
@@ -51,6 +55,8 @@ def open(
             f"the log {url!r} is no URL: write sqlite:{url or 'PATH'}"
             f" for a file; there are {SCHEMES}"
         )
+    if tables is not None and scheme != "kafka":
+        raise UsageError(f"the log {url!r} holds its own tables: give no other place for them")
     if scheme == "memory":
         if rest:
             raise UsageError(f"the log {url!r}: memory: takes nothing behind the colon")
@@ -67,7 +73,28 @@ def open(
             progress=progress,
             busy_ms=busy_ms,
         )
+    if scheme == "kafka":
+        from turnlog.log.kafka.address import parse
+        from turnlog.log.kafka.log import KafkaLog
+
+        return KafkaLog(
+            parse(url),
+            tables=_tables(tables),
+            catch_up=catch_up,
+            progress=progress,
+            busy_ms=busy_ms,
+        )
     raise UsageError(f"the log {url!r}: there is no {scheme}: log; there are {SCHEMES}")
+
+
+def _tables(url: str | None) -> Path | None:
+    """The file of the tables beside a log."""
+    if url is None:
+        return None
+    scheme, _, rest = url.partition(":")
+    if scheme != "sqlite":
+        raise UsageError(f"the tables {url!r}: write sqlite:PATH")
+    return _path(url, rest, create=True)
 
 
 def _path(url: str, rest: str, *, create: bool) -> Path:

@@ -22,8 +22,9 @@ class Heartbeat(NamedTuple):
     """The last sign of life of one run of a host.
 
     A host's name may be used again after a restart, so each run has an `instance` of its own and
-    says since which position of the log it has run. `uptime` is in seconds on the clock of `boot`
-    (`turnlog.owner.ambient.Uptime`); `time`, ms since 1970, is a label.
+    says since which position of the log it has run: of partition 0, and in `others` of 1, 2, ….
+    `uptime` is in seconds on the clock of `boot` (`turnlog.owner.ambient.Uptime`); `time`, ms since
+    1970, is a label.
     """
 
     host: str
@@ -32,6 +33,11 @@ class Heartbeat(NamedTuple):
     boot: str
     uptime: float
     time: int
+    others: tuple[int, ...] = ()
+
+    def since_in(self, partition: int) -> int:
+        """Since which position of a partition it has run."""
+        return (self.since, *self.others)[partition]
 
 
 class Log(Protocol):

@@ -91,7 +91,7 @@ class Pulse:
         self._ambient = ambient
         self._interval_s = interval_s
         self._boot = system_boot() if boot is None else boot
-        self._since = 0
+        self._since: tuple[int, ...] = (0,)
         self._users = 0
         self._task: asyncio.Task[None] | None = None
         self._entering = asyncio.Lock()
@@ -99,7 +99,8 @@ class Pulse:
     async def __aenter__(self) -> Self:
         async with self._entering:
             if not self._users:
-                self._since = await self._log.end()
+                ends = [await self._log.end(each) for each in range(self._log.partitions)]
+                self._since = tuple(ends)
                 await self._beat()
                 self._task = asyncio.create_task(self._go_on(), name=f"pulse of {self.host}")
             self._users += 1
@@ -128,8 +129,9 @@ class Pulse:
 
     async def _beat(self) -> None:
         uptime, time = self._ambient.uptime(), self._ambient.clock()
+        since, *others = self._since
         await self._log.beat(
-            Heartbeat(self.host, self.instance, self._since, self._boot, uptime, time)
+            Heartbeat(self.host, self.instance, since, self._boot, uptime, time, tuple(others))
         )
 
 

@@ -20,26 +20,40 @@ def catch_up(
     folding: Folding,
     path: Path,
     progress: Progress | None = None,
-) -> int:
+    *,
+    partitions: int = 1,
+) -> None:
     """Fold what the tables do not hold yet, a page in each transaction; others may go on meanwhile.
 
-    Gives the position reached. Raises StateError where the fold fails: the tables stay as they are.
+    Progress adds up the partitions. Raises StateError where the fold fails: the tables stay as they
+    are.
     """
-    while True:
-        meta = database.read_meta(connection)
-        if progress is not None:
-            progress(meta.position, meta.end)
-        if meta.position >= meta.end:
-            return meta.position
-        with database.immediate(connection):
-            folding.forget()
-            meta = database.read_meta(connection)  # somebody else may be at it, too
-            page = frames.read_page(connection, meta.position, meta.end).records
-            if page:
-                fold_page(folding, page, path)
-                write_page(folding, path, page[-1].position)
-                database.set_position(connection, page[-1].position)
-        folding.keep()
+    total = sum(frames.last_position(connection, each) for each in range(partitions))
+    before = 0
+    for partition in range(partitions):
+        while True:
+            meta = database.read_meta(connection, partition)
+            if progress is not None:
+                progress(before + meta.position, max(total, before + meta.position))
+            if meta.position >= meta.end:
+                break
+            _fold_next(connection, folding, path, partition)
+        before += meta.position
+
+
+def _fold_next(
+    connection: sqlite3.Connection, folding: Folding, path: Path, partition: int
+) -> None:
+    """Fold the next page of a partition."""
+    with database.immediate(connection):
+        folding.forget()
+        meta = database.read_meta(connection, partition)  # somebody else may be at it, too
+        page = frames.read_page(connection, meta.position, meta.end, partition=partition).records
+        if page:
+            fold_page(folding, page, path)
+            write_page(folding, path, page[-1].position)
+            database.set_position(connection, page[-1].position, partition)
+    folding.keep()
 
 
 def fold_page(folding: Folding, page: Sequence[Stored], path: Path) -> None:

@@ -2,7 +2,9 @@
 
 It is the truth that the other tables are folded from, so it is never rebuilt: it has its own
 version and is migrated. Positions are given by whoever appends, greater than any there was. The
-sessions that records are filed under are in `names`; everywhere else stands their short key.
+sessions that records are filed under are in `names`; everywhere else stands their short key. Where
+a log has partitions, the column `position` holds the partition above the position (`place_of`): one
+key then orders each partition by itself, and a file with one partition looks as it always did.
 """
 
 from __future__ import annotations
@@ -36,6 +38,9 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = ()
 PAGE_ROWS = 512
 PAGE_BYTES = 2_000_000
 """A page of records ends at either, so a reader never holds more than this and one record."""
+
+PLACES = 1 << 48
+"""How many positions a partition can have. So there can be 32,768 partitions."""
 
 ZSTD = b"\x28\xb5\x2f\xfd"
 """What every zstd frame begins with. A body that itself begins so is always compressed, so what is
@@ -80,9 +85,15 @@ Row: TypeAlias = tuple[Any, ...]
 """The values of a row of `frames`, in the order of INSERT."""
 
 
-def to_row(stored: Stored, key: int, *, folded: bool) -> Row:
+def place_of(position: int, partition: int) -> int:
+    """Where a position of a partition stands among those of all."""
+    return partition * PLACES + position
+
+
+def to_row(stored: Stored, key: int, *, folded: bool, partition: int = 0) -> Row:
     """The values for INSERT; `key` is that of the session."""
     position, time, (session, header, body) = stored
+    position = place_of(position, partition)
     body = pack(body)
     if header is None:
         return folded, position, time, key, 0, None, None, None, None, None, body
@@ -92,11 +103,11 @@ def to_row(stored: Stored, key: int, *, folded: bool) -> Row:
 
 def from_row(row: tuple[Any, ...]) -> Stored:
     """The record of a row of `frames`, with the session's name in the place of its key."""
-    position, time, session, has_header, other, claim, epoch, seq, writer, body = row
+    place, time, session, has_header, other, claim, epoch, seq, writer, body = row
     header = None
     if has_header:
         header = Header(session if other is None else other, claim, epoch, seq, writer)
-    return Stored(position, time, Record(session, header, unpack(body)))
+    return Stored(place % PLACES, time, Record(session, header, unpack(body)))
 
 
 def pack(body: bytes) -> bytes:
@@ -146,25 +157,40 @@ class _Zstd:
 # ---- reading ------------------------------------------------------------------------------
 
 
-def last_position(connection: sqlite3.Connection) -> int:
+def last_position(connection: sqlite3.Connection, partition: int = 0) -> int:
     """The position of the last record, 0 where there is none."""
-    (position,) = connection.execute("SELECT max(position) FROM frames").fetchone()
-    return position or 0
+    (place,) = connection.execute(
+        "SELECT max(position) FROM frames WHERE position > ? AND position < ?",
+        (place_of(0, partition), place_of(0, partition + 1)),
+    ).fetchone()
+    return place % PLACES if place else 0
 
 
-def folded_position(connection: sqlite3.Connection, known: int) -> int:
+def folded_position(connection: sqlite3.Connection, known: int, partition: int = 0) -> int:
     """The position up to which the tables are folded: at least a known one, and then as far as
     frames and tables were written together. That is nearly always the end, found in one step."""
-    (position,) = connection.execute(
-        "SELECT max(position) FROM frames WHERE folded = 1 AND position > ?", (known,)
+    (place,) = connection.execute(
+        "SELECT max(position) FROM frames WHERE folded = 1 AND position > ? AND position < ?",
+        (place_of(known, partition), place_of(0, partition + 1)),
     ).fetchone()
-    return position or known
+    return place % PLACES if place else known
 
 
-def get_record(connection: sqlite3.Connection, position: int) -> Stored | None:
+def get_record(connection: sqlite3.Connection, position: int, partition: int = 0) -> Stored | None:
     """The record at a position."""
-    row = connection.execute(f"{_SELECT} WHERE position = ?", (position,)).fetchone()
+    place = place_of(position, partition)
+    row = connection.execute(f"{_SELECT} WHERE position = ?", (place,)).fetchone()
     return None if row is None else from_row(row)
+
+
+def partition_of(connection: sqlite3.Connection, session: str) -> int:
+    """The partition that a session's records are in, which is one for all of them."""
+    (place,) = connection.execute(
+        "SELECT min(position) FROM frames"
+        " WHERE session = (SELECT key FROM names WHERE session = ?)",
+        (session,),
+    ).fetchone()
+    return (place or 0) // PLACES
 
 
 class Page(NamedTuple):
@@ -180,12 +206,14 @@ def read_page(
     after: int,
     until: int | None = None,
     session: str | None = None,
+    *,
+    partition: int = 0,
 ) -> Page:
     """The next records after a position, up to another or else to the end as it is now."""
     if until is None:
-        until = last_position(connection)
+        until = last_position(connection, partition)
     where = "position > ? AND position <= ?"
-    values: list[Any] = [after, until]
+    values: list[Any] = [place_of(after, partition), place_of(until, partition)]
     if session is not None:
         where = f"frames.session = (SELECT key FROM names WHERE session = ?) AND {where}"
         values = [session, *values]
@@ -203,11 +231,11 @@ def read_page(
 
 
 def read_pages(
-    connection: sqlite3.Connection, after: int, until: int, session: str | None = None
+    connection: sqlite3.Connection, after: int, until: int, *, partition: int = 0
 ) -> Iterator[list[Stored]]:
     """All records after a position up to another, page by page."""
     while after < until:
-        page = read_page(connection, after, until, session)
+        page = read_page(connection, after, until, partition=partition)
         if page.records:
             yield page.records
             after = page.records[-1].position

@@ -87,11 +87,16 @@ class DictStore:
                 )
             await self._signal.wait(seen)
 
-    def record(self, position: int, partition: int = 0) -> Stored | None:
-        check_partition(partition)
+    def partition_of(self, session: str) -> int:
+        del session  # there is one for all
+        return 0
+
+    def record(self, session: str, position: int) -> Stored | None:
         index = bisect_left(self._log, position, key=lambda stored: stored.position)
-        found = index < len(self._log) and self._log[index].position == position
-        return self._log[index] if found else None
+        stored = self._log[index] if index < len(self._log) else None
+        if stored is None or (stored.position, stored.record.session) != (position, session):
+            return None
+        return stored
 
     def records(self, session: str, *, after: int = 0) -> Iterator[Stored]:
         for stored in self._log[:]:

@@ -34,20 +34,22 @@ def rebuild(
     path: Path,
     progress: Progress | None = None,
     *,
+    partitions: int = 1,
     fold: Fold = fold_frame,
 ) -> int:
-    """Build the tables anew; gives the position they are folded up to.
+    """Build the tables anew; gives the position they are folded up to, partitions added up.
 
     Raises StateError where the fold fails or another rebuild has begun; the present tables stay.
     """
     token = _begin(connection)
     folding = Folding(connection, BUILDING, fold=fold)
     try:
-        end = _build(connection, folding, path, token, progress)
+        ends = _build(connection, folding, path, [0] * partitions, progress, token=token)
     except sqlite3.OperationalError:
         _check(connection, path, token)  # the tables are missing where another has dropped them
         raise
     _drop(connection, DROPPING)
+    end = sum(ends)
     if progress is not None:
         progress(end, end)
     return end
@@ -57,31 +59,38 @@ def _build(
     connection: sqlite3.Connection,
     folding: Folding,
     path: Path,
-    token: int,
+    reached: list[int],
     progress: Progress | None,
-) -> int:
-    position = 0
-    while True:
-        page = frames.read_page(connection, position)
-        if progress is not None:
-            progress(position, page.until)
-        if page.last:
-            break
-        fold_page(folding, page.records, path)
-        position = page.records[-1].position
-        with database.immediate(connection):
-            _check(connection, path, token)
-            write_page(folding, path, position)
-        folding.keep()
-        time.sleep(REST_S)
+    *,
+    token: int,
+) -> list[int]:
+    """Fold each partition from the position reached in it; gives where they end."""
+    total = sum(frames.last_position(connection, each) for each in range(len(reached)))
+    for partition in range(len(reached)):
+        while True:
+            page = frames.read_page(connection, reached[partition], partition=partition)
+            if progress is not None:
+                progress(sum(reached), max(total, sum(reached)))
+            if page.last:
+                break
+            fold_page(folding, page.records, path)
+            reached[partition] = page.records[-1].position
+            with database.immediate(connection):
+                _check(connection, path, token)
+                write_page(folding, path, reached[partition])
+            folding.keep()
+            time.sleep(REST_S)
     with database.immediate(connection):
         _check(connection, path, token)
-        end = frames.last_position(connection)
-        for rest in frames.read_pages(connection, position, end):
-            fold_page(folding, rest, path)
-        write_page(folding, path, end)
-        _swap(connection, end)
-    return end
+        for partition, position in enumerate(reached):
+            reached[partition] = frames.last_position(connection, partition)
+            for rest in frames.read_pages(
+                connection, position, reached[partition], partition=partition
+            ):
+                fold_page(folding, rest, path)
+        write_page(folding, path, sum(reached))
+        _swap(connection, reached)
+    return reached
 
 
 def _begin(connection: sqlite3.Connection) -> int:
@@ -106,7 +115,7 @@ def _check(connection: sqlite3.Connection, path: Path, token: int) -> None:
         )
 
 
-def _swap(connection: sqlite3.Connection, position: int) -> None:
+def _swap(connection: sqlite3.Connection, positions: list[int]) -> None:
     """The fresh tables become the live ones. Old ones are only renamed: dropping takes longer."""
     building = database.read_meta(connection).building
     for statement in (*drop_views(""), *drop_views(BUILDING)):
@@ -118,7 +127,8 @@ def _swap(connection: sqlite3.Connection, position: int) -> None:
     for statement in create_views(""):
         connection.execute(statement)
     database.set_meta(connection, tables_version=TABLES_VERSION, generation=building, building=0)
-    database.set_position(connection, position)
+    for partition, position in enumerate(positions):
+        database.set_position(connection, position, partition)
 
 
 def _drop(connection: sqlite3.Connection, prefix: str) -> None:
@@ -133,7 +143,7 @@ def _drop_all(connection: sqlite3.Connection, prefix: str) -> None:
         connection.execute(f"DROP TABLE {prefix}{table}")
 
 
-_KEPT = frozenset({"meta", "positions", "names", "frames", "heartbeats"})
+_KEPT = frozenset({"meta", "positions", "names", "frames", "heartbeats", "source"})
 """What is no fold of the log."""
 
 

@@ -31,9 +31,10 @@ Connect = Callable[[], sqlite3.Connection]
 class SqlView:
     """The tables as one connection sees them."""
 
-    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+    def __init__(self, connection: sqlite3.Connection, path: Path, *, partitions: int = 1) -> None:
         self._connection = connection
         self._path = path
+        self._partitions = partitions
         self._lock = threading.RLock()
 
     def get(self, key: Key, /) -> Row | None:
@@ -99,29 +100,39 @@ class SqlView:
         return (codec.decode(session, values) for values in found)
 
     def position(self, partition: int = 0) -> int:
-        check_partition(partition)
+        check_partition(partition, self._partitions)
         with self._lock, reading(self._path):
-            return read_position(self._connection)
+            return read_position(self._connection, partition)
 
-    def record(self, position: int, partition: int = 0) -> Stored | None:
-        check_partition(partition)
+    def partition_of(self, session: str) -> int:
+        if self._partitions == 1:
+            return 0
         with self._lock, reading(self._path):
-            return frames.get_record(self._connection, position)
+            return frames.partition_of(self._connection, session)
+
+    def record(self, session: str, position: int) -> Stored | None:
+        partition = self.partition_of(session)
+        with self._lock, reading(self._path):
+            stored = frames.get_record(self._connection, position, partition)
+        return stored if stored is not None and stored.record.session == session else None
 
     def records(self, session: str, *, after: int = 0) -> Iterator[Stored]:
         until: int | None = None
+        partition = self.partition_of(session)
         while True:
             with self._lock, reading(self._path):
-                page = frames.read_page(self._connection, after, until, session)
+                page = frames.read_page(
+                    self._connection, after, until, session, partition=partition
+                )
             yield from page.records
             if page.last:
                 return
             after, until = page.records[-1].position, page.until
 
-    def end(self) -> int:
-        """The position of the last record."""
+    def end(self, partition: int = 0) -> int:
+        """The position of the last record that is stored."""
         with self._lock, reading(self._path):
-            return frames.last_position(self._connection)
+            return frames.last_position(self._connection, partition)
 
     def close(self) -> None:
         """Give the connection back. May be called twice."""
@@ -170,12 +181,25 @@ def _session_behind(
 
 
 class SqlStore(SqlView):
-    """The tables as they are now, each question by itself; see `Store`."""
+    """The tables as they are now, each question by itself; see `Store`.
 
-    def __init__(self, connect: Connect, path: Path, signal: Signal) -> None:
-        super().__init__(connect(), path)
+    `watch` is called with a partition whenever somebody who waits for it looks again; it may raise,
+    where waiting is in vain.
+    """
+
+    def __init__(
+        self,
+        connect: Connect,
+        path: Path,
+        signal: Signal,
+        *,
+        partitions: int = 1,
+        watch: Callable[[int], None] | None = None,
+    ) -> None:
+        super().__init__(connect(), path, partitions=partitions)
         self._connect = connect
         self._signal = signal
+        self._watch = watch
 
     async def wait(self, position: int, partition: int = 0) -> None:
         at, waited_s = -1, 0.0
@@ -184,7 +208,10 @@ class SqlStore(SqlView):
             before, at = at, self.position(partition)
             if at >= position:
                 return
-            waited_s = waited_s + POLL_S if at == before and self.end() >= position else 0.0
+            if self._watch is not None:
+                self._watch(partition)
+            lags = at == before and self.end(partition) >= position
+            waited_s = waited_s + POLL_S if lags else 0.0
             if waited_s > LAG_S:
                 raise StateError(
                     f"{self._path}: the tables lag at position {at}, before {position}: a frame"
@@ -198,7 +225,7 @@ class SqlStore(SqlView):
         with reading(self._path):
             connection = self._connect()
             connection.execute("BEGIN")
-        view = SqlView(connection, self._path)
+        view = SqlView(connection, self._path, partitions=self._partitions)
         try:
             view.position()  # the snapshot begins with the first read
             yield view

@@ -32,10 +32,11 @@ class Difference(NamedTuple):
     fresh: Row | None
 
 
-def check_partition(partition: int) -> None:
-    """Refuse to look for what a store of one partition cannot have."""
-    if partition != 0:
-        raise UsageError(f"there is no partition {partition}: this log has one, number 0")
+def check_partition(partition: int, partitions: int = 1) -> None:
+    """Refuse to look for what a store of so many partitions cannot have."""
+    if not 0 <= partition < partitions:
+        has = "one, number 0" if partitions == 1 else f"{partitions}, from 0"
+        raise UsageError(f"there is no partition {partition}: this log has {has}")
 
 
 class View(Protocol):
@@ -66,11 +67,15 @@ class View(Protocol):
         ...
 
     def position(self, partition: int = 0) -> int:
-        """The position up to which the tables are folded."""
+        """The position up to which the tables are folded, in one partition."""
         ...
 
-    def record(self, position: int, partition: int = 0) -> Stored | None:
-        """The record at a position."""
+    def partition_of(self, session: str) -> int:
+        """The partition, from 0, that a session's records are in."""
+        ...
+
+    def record(self, session: str, position: int) -> Stored | None:
+        """The record that is filed under a session at a position of its partition."""
         ...
 
     def records(self, session: str, *, after: int = 0) -> Iterator[Stored]:

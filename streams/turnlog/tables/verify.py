@@ -28,6 +28,7 @@ def verify(
     path: Path,
     progress: Progress | None = None,
     *,
+    partitions: int = 1,
     fold: Fold = fold_frame,
 ) -> Iterator[Difference]:
     """The rows in which the stored tables and a fresh fold differ, table by table in key order.
@@ -39,12 +40,23 @@ def verify(
         connection.execute("BEGIN")
         fresh = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         try:
-            _fold_into(fresh, connection, path, progress, fold=fold)
+            _prepare(fresh, connection)
+            _fold_into(fresh, connection, path, progress, partitions=partitions, fold=fold)
             for table in TABLES:
                 yield from _compare(CODECS[table], connection, fresh)
         finally:
             fresh.close()
             database.roll_back(connection)
+
+
+def _prepare(fresh: sqlite3.Connection, connection: sqlite3.Connection) -> None:
+    fresh.execute("PRAGMA journal_mode = OFF")
+    fresh.execute("PRAGMA synchronous = OFF")
+    fresh.execute(f"PRAGMA cache_size = -{database.CACHE_KIB}")
+    for statement in (*frames.CREATE, *create_statements("", 1)):
+        fresh.execute(statement)
+    names = connection.execute("SELECT key, session FROM names")
+    fresh.executemany("INSERT INTO names VALUES (?, ?)", names)
 
 
 def _fold_into(
@@ -53,24 +65,21 @@ def _fold_into(
     path: Path,
     progress: Progress | None,
     *,
+    partitions: int,
     fold: Fold,
 ) -> None:
-    fresh.execute("PRAGMA journal_mode = OFF")
-    fresh.execute("PRAGMA synchronous = OFF")
-    fresh.execute(f"PRAGMA cache_size = -{database.CACHE_KIB}")
-    for statement in (*frames.CREATE, *create_statements("", 1)):
-        fresh.execute(statement)
-    names = connection.execute("SELECT key, session FROM names")
-    fresh.executemany("INSERT INTO names VALUES (?, ?)", names)
     folding = Folding(fresh, fold=fold)
-    position = database.read_meta(connection).position
-    for page in frames.read_pages(connection, 0, position):
-        fold_page(folding, page, path)
-        with database.immediate(fresh):
-            write_page(folding, path, page[-1].position)
-        folding.keep()
-        if progress is not None:
-            progress(page[-1].position, position)
+    positions = [database.read_position(connection, each) for each in range(partitions)]
+    before = 0
+    for partition, position in enumerate(positions):
+        for page in frames.read_pages(connection, 0, position, partition=partition):
+            fold_page(folding, page, path)
+            with database.immediate(fresh):
+                write_page(folding, path, page[-1].position)
+            folding.keep()
+            if progress is not None:
+                progress(before + page[-1].position, sum(positions))
+        before += position
 
 
 def _compare(

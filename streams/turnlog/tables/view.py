@@ -37,8 +37,8 @@ class Reader(Protocol):
         """The rows of one session with a value in an indexed field."""
         ...
 
-    def record(self, position: int) -> Stored | None:
-        """The record at a position of the log."""
+    def record(self, session: str, position: int) -> Stored | None:
+        """The record of a session at a position."""
         ...
 
 
@@ -89,7 +89,7 @@ class SessionView:
         """The frame at a position, which a row points to. Raises StateError where it is gone."""
         frame = self._frames.get(position)
         if frame is None:
-            stored = self.reader.record(position)
+            stored = self.reader.record(self.session, position)
             found = None if stored is None else decode(stored.record)
             if not isinstance(found, Frame):
                 reason = "the log holds nothing there" if found is None else found.reason

@@ -79,7 +79,13 @@ class Caller:
 
 def isolated(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     """No settings but those that a test makes."""
-    for name in ("TURNLOG_LOG", "TURNLOG_CONFIG", "TURNLOG_MASK", "TURNLOG_DEBUG"):
+    for name in (
+        "TURNLOG_LOG",
+        "TURNLOG_TABLES",
+        "TURNLOG_CONFIG",
+        "TURNLOG_MASK",
+        "TURNLOG_DEBUG",
+    ):
         monkeypatch.delenv(name, raising=False)
     for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
         monkeypatch.setenv(name, str(folder / "home"))

@@ -72,7 +72,7 @@ def test_masks_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         (b'log = ""', "config.toml: log: String should have at least 1 character"),
         (b'mask = "x"', "config.toml: mask: Input should be a valid dictionary"),
         (b"[mask]\na = 1", "config.toml: mask.a: Input should be a valid string"),
-        (b'lgo = "x"', "config.toml: there is no setting 'lgo'; there are log, mask"),
+        (b'lgo = "x"', "config.toml: there is no setting 'lgo'; there are log, tables, mask"),
     ],
 )
 def test_a_config_file_that_cannot_be_used_is_named(text: bytes, said: str) -> None:

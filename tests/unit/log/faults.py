@@ -58,7 +58,7 @@ class FaultyLog(SqliteLog):
 
     @property
     def writing(self) -> Faulty:
-        connection = self._connection
+        connection = self.connection
         assert isinstance(connection, Faulty)
         return connection
 

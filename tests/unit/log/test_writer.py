@@ -248,10 +248,10 @@ async def test_a_disk_that_fails_under_the_tables_refuses_the_frame(log: FaultyL
     def failing(frame: Frame | Unreadable, position: int, tables: Tables) -> Changes:
         raise error
 
-    log._folding._fold = failing
+    log.folding._fold = failing
     with pytest.raises(AppendRefused, match="the disk failed"):
         await log.append(claiming("t"))
-    log._folding._fold = fold
+    log.folding._fold = fold
     await log.append(claiming("t"))
     assert log.tables.position() == 2
 

@@ -106,9 +106,9 @@ def test_frames_are_decoded_once_while_they_are_among_the_last() -> None:
     class Counting:
         get, scan = story.get, story.scan
 
-        def record(self, position: int) -> Stored | None:
+        def record(self, session: str, position: int) -> Stored | None:
             asked.append(position)
-            return story.record(position)
+            return story.record(session, position)
 
     view = SessionView(Counting(), "s")
     rows = view.path()

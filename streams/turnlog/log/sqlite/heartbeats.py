@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import sqlite3
 
+import orjson
+
 from turnlog.log.port import Heartbeat
 from turnlog.tables.database import immediate
 
@@ -16,8 +18,8 @@ KEPT_S = 3600.0
 
 _CREATE = (
     "CREATE TABLE IF NOT EXISTS heartbeats (instance TEXT PRIMARY KEY, host TEXT NOT NULL,"
-    " since INTEGER NOT NULL, boot TEXT NOT NULL, uptime REAL NOT NULL, time INTEGER NOT NULL)"
-    " STRICT, WITHOUT ROWID"
+    " since INTEGER NOT NULL, boot TEXT NOT NULL, uptime REAL NOT NULL, time INTEGER NOT NULL,"
+    " others TEXT) STRICT, WITHOUT ROWID"  # a file of before has no `others`, and never any
 )
 _IS_THERE = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'heartbeats'"
 
@@ -27,11 +29,12 @@ def keep(connection: sqlite3.Connection, beat: Heartbeat) -> None:
     connection.execute("PRAGMA synchronous = NORMAL")
     with immediate(connection):
         connection.execute(_CREATE)
-        connection.execute(
-            "REPLACE INTO heartbeats (host, instance, since, boot, uptime, time)"
-            " VALUES (?, ?, ?, ?, ?, ?)",
-            beat,
-        )
+        values: tuple[object, ...] = beat[:6]
+        if beat.others:
+            values = (*values, orjson.dumps(beat.others).decode())
+        columns = ", ".join(Heartbeat._fields[: len(values)])
+        marks = ", ".join("?" * len(values))
+        connection.execute(f"REPLACE INTO heartbeats ({columns}) VALUES ({marks})", values)  # noqa: S608  # names of ours
         connection.execute(
             "DELETE FROM heartbeats WHERE boot <> ? OR uptime < ?",
             (beat.boot, beat.uptime - KEPT_S),
@@ -51,7 +54,9 @@ def read(connection: sqlite3.Connection) -> list[Heartbeat]:
     """The beats that are kept, by instance."""
     if not connection.execute(_IS_THERE).fetchone():
         return []
-    found = connection.execute(
-        "SELECT host, instance, since, boot, uptime, time FROM heartbeats ORDER BY instance"
-    )
-    return [Heartbeat(*values) for values in found]
+    cursor = connection.execute("SELECT * FROM heartbeats ORDER BY instance")
+    names = [column[0] for column in cursor.description]
+    rows = [dict(zip(names, values, strict=True)) for values in cursor]
+    for row in rows:
+        row["others"] = tuple(orjson.loads(row.get("others") or "[]"))
+    return [Heartbeat(**row) for row in rows]

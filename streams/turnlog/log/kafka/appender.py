@@ -1,0 +1,288 @@
+"""Appending: one idempotent producer for the whole process, and what each append came to.
+
+aiokafka's idempotent producer tells less than it seems to. It never gives up a batch that it has
+sent; it fails one whose partition has no leader, although an earlier try may have landed; and it
+calls a batch a success that the broker knows as a duplicate without saying where it stands, and
+counts its records from offset -1. So an append is *there* only with an offset and the broker's own
+time (LogAppendTime), *refused* only where it was never handed over or the broker refused its only
+try, and *unknown* otherwise. After anything but success there is a new producer: the old one's
+sequence has a gap, and what it still holds must not be tried for ever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import (
+    ClusterAuthorizationFailedError,
+    InvalidTopicError,
+    KafkaError,
+    KafkaTimeoutError,
+    MessageSizeTooLargeError,
+    TopicAuthorizationFailedError,
+)
+from aiokafka.structs import RecordMetadata
+
+from turnlog.core.errors import AppendRefused, AppendUnknown, LogError
+from turnlog.log.kafka.records import Message
+
+REQUEST_MS = 10_000
+BACKOFF_MS = 100
+"""The client waits so long before it sends a batch again. So what failed sooner had one try."""
+BATCH_BYTES = 512 * 1024
+LOOK_S = 0.2
+AWAY_S = 2.0
+"""After so long without an answer the brokers count as away."""
+_LOG_APPEND_TIME = 1
+_REFUSALS = (
+    ClusterAuthorizationFailedError,
+    InvalidTopicError,
+    MessageSizeTooLargeError,
+    TopicAuthorizationFailedError,
+)
+"""What a broker says before it appends anything."""
+
+Outcome = int | LogError
+
+
+class Job(NamedTuple):
+    """A message and who waits for its position. `session` is for what is said of it."""
+
+    message: Message
+    session: str
+    future: asyncio.Future[int]
+    began: float
+
+
+class Appender:
+    """See the module's text. It lives in the event loop of its log, but for `put`.
+
+    `deadline_s` bounds how long an append may wait.
+    """
+
+    def __init__(self, client: Mapping[str, Any], topic: str, *, deadline_s: float) -> None:
+        self._settings = client
+        self._topic = topic
+        self._deadline_s = deadline_s
+        self._waiting: deque[Job] = deque()
+        self._sent: dict[asyncio.Future[RecordMetadata], Job] = {}
+        """What the producer has, the oldest first."""
+        self._told: list[tuple[Job, Outcome]] = []
+        self._wake = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._producer: AIOKafkaProducer | None = None
+        self.is_away = False
+        """Whether something has waited for an answer for so long that the brokers seem away."""
+        loop = asyncio.get_running_loop()
+        self._loop = loop
+        self._tasks = [loop.create_task(self._run()), loop.create_task(self._watch())]
+        self._discarding: set[asyncio.Task[None]] = set()
+
+    def put(self, jobs: list[Job]) -> None:
+        """Hand jobs over, from any thread; they are sent in this order."""
+        self._loop.call_soon_threadsafe(self._take, jobs)
+
+    async def close(self) -> None:
+        """Finish what was handed over, as far as the deadline allows."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._idle.wait(), self._deadline_s + 1)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.wait(self._tasks)
+        for job in self._waiting:
+            self._tell(job, self._refused(job, "the log was closed", retriable=False))
+        self._waiting.clear()
+        self._give_up("the log was closed")
+        while self._discarding:
+            await asyncio.wait(self._discarding)
+
+    # ---- sending -------------------------------------------------------------------------
+
+    def _take(self, jobs: list[Job]) -> None:
+        self._waiting.extend(jobs)
+        self._idle.clear()
+        self._wake.set()
+
+    async def _run(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._waiting:
+                await self._send(self._waiting[0])
+                self._waiting.popleft()
+                self._rest()
+
+    async def _send(self, job: Job) -> None:
+        if job.future.cancelled():
+            return  # certainly not there
+        message = job.message
+        try:
+            producer = await self._started(job.began + self._deadline_s)
+            # it waits here where much is under way already
+            sent = await producer.send(
+                self._topic,
+                message.value,
+                message.key,
+                message.partition,
+                headers=message.headers,
+            )
+        except KafkaTimeoutError:
+            why = "no broker took it in time"
+            self._tell(job, self._refused(job, why, retriable=True))
+        except (KafkaError, OSError, TimeoutError, AssertionError) as error:
+            self._tell(job, self._refused(job, _said(error), retriable=True))
+        else:
+            if producer is not self._producer:  # given up meanwhile, so it will not send this
+                self._tell(job, self._refused(job, "its producer was given up", retriable=True))
+                return
+            self._sent[sent] = job
+            sent.add_done_callback(self._done)
+
+    async def _started(self, until: float) -> AIOKafkaProducer:
+        """The producer, which is made if need be. Raises KafkaError after a time."""
+        while self._producer is None:
+            if time.monotonic() > until:
+                raise KafkaTimeoutError  # it has waited behind others for long enough
+            producer = AIOKafkaProducer(
+                **self._settings,
+                acks="all",
+                enable_idempotence=True,
+                compression_type="zstd",
+                max_batch_size=BATCH_BYTES,
+                max_request_size=1 << 30,  # what is too large was refused before
+                request_timeout_ms=REQUEST_MS,
+                retry_backoff_ms=BACKOFF_MS,
+            )
+            left = max(0.1, until - time.monotonic())
+            try:
+                await asyncio.wait_for(producer.start(), left)
+                await asyncio.wait_for(producer.partitions_for(self._topic), left)
+            except BaseException as error:
+                await _discard(producer)
+                known = isinstance(error, KafkaError | OSError | TimeoutError)
+                if not known or time.monotonic() + LOOK_S > until:
+                    raise
+                await asyncio.sleep(LOOK_S)
+            else:
+                self._producer = producer
+        return self._producer
+
+    # ---- outcomes ------------------------------------------------------------------------
+
+    def _done(self, sent: asyncio.Future[RecordMetadata]) -> None:
+        job = self._sent.pop(sent, None)
+        if job is None:
+            if not sent.cancelled():
+                sent.exception()  # given up before; asyncio complains of what nobody looks at
+            return
+        error = sent.exception()
+        if error is not None:
+            soon = time.monotonic() - job.began < BACKOFF_MS / 1000
+            if soon and isinstance(error, _REFUSALS):
+                self._tell(job, self._refused(job, _said(error), retriable=False))
+            else:
+                self._tell(job, self._unknown(job, _said(error)))
+            self._give_up(f"another append failed ({_said(error)})")
+            return
+        found = sent.result()
+        if found.timestamp_type != _LOG_APPEND_TIME or found.offset < 0:
+            said = "the broker has it already, and does not say where"
+            self._tell(job, self._unknown(job, said))
+            self._give_up(said)
+            return
+        self._tell(job, found.offset + 1)
+        self._rest()
+
+    async def _watch(self) -> None:
+        """Give the producer up when what it has had for longest has waited too long."""
+        away_s = min(AWAY_S, self._deadline_s / 2)
+        while True:
+            await asyncio.sleep(min(LOOK_S, self._deadline_s))
+            oldest = next(iter(self._sent.values()), self._waiting[0] if self._waiting else None)
+            waited_s = 0.0 if oldest is None else time.monotonic() - oldest.began
+            self.is_away = waited_s > away_s
+            if waited_s > self._deadline_s and self._sent:
+                self._give_up(f"no acknowledgement within {self._deadline_s:g} s")
+
+    def _give_up(self, why: str) -> None:
+        """The next append gets a new producer; what this one has is unknown."""
+        producer, self._producer = self._producer, None
+        jobs = list(self._sent.values())
+        self._sent.clear()
+        for job in jobs:
+            self._tell(job, self._unknown(job, why))
+        if producer is not None:
+            task = self._loop.create_task(_discard(producer))
+            self._discarding.add(task)
+            task.add_done_callback(self._discarding.discard)
+        self._rest()
+
+    def _rest(self) -> None:
+        if not self._waiting and not self._sent:
+            self._idle.set()
+
+    def _refused(self, job: Job, why: str, *, retriable: bool) -> AppendRefused:
+        return AppendRefused(
+            f"{self._place(job)}: nothing was appended: {why}", retriable=retriable
+        )
+
+    def _unknown(self, job: Job, why: str) -> AppendUnknown:
+        return AppendUnknown(
+            f"{self._place(job)}: the frame may be in the log, or still arrive: {why}; append the"
+            " same frame again"
+        )
+
+    def _place(self, job: Job) -> str:
+        return f"session {job.session!r}, topic {self._topic!r}, partition {job.message.partition}"
+
+    def _tell(self, job: Job, outcome: Outcome) -> None:
+        if not self._told:
+            self._loop.call_soon(self._tell_all)
+        self._told.append((job, outcome))
+
+    def _tell_all(self) -> None:
+        """Tell everybody, with one call into each event loop."""
+        told, self._told = self._told, []
+        loops: dict[asyncio.AbstractEventLoop, list[tuple[Job, Outcome]]] = {}
+        for job, outcome in told:
+            loops.setdefault(job.future.get_loop(), []).append((job, outcome))
+        for loop, outcomes in loops.items():
+            with suppress(RuntimeError):  # that loop is closed: nobody waits there any more
+                loop.call_soon_threadsafe(_resolve, outcomes)
+
+
+def _resolve(outcomes: list[tuple[Job, Outcome]]) -> None:
+    for job, outcome in outcomes:
+        if job.future.done():
+            continue
+        if isinstance(outcome, int):
+            job.future.set_result(outcome)
+        else:
+            job.future.set_exception(outcome)
+
+
+def _said(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+async def _discard(producer: AIOKafkaProducer) -> None:
+    """End a producer without waiting for what it holds: `stop` would wait for all of it.
+
+    Its sender goes first, so that nothing is sent again once the connections are closed.
+    """
+    producer._closed = True  # pyright: ignore[reportPrivateUsage]  # there is no other way
+    inner = producer._sender  # pyright: ignore[reportPrivateUsage]  # nor here
+    sender: asyncio.Task[None] | None = inner.sender_task
+    if sender is not None:
+        sender.cancel()
+    await producer.client.close()
+    if sender is not None:
+        with suppress(Exception):
+            await asyncio.wait_for(asyncio.gather(sender, return_exceptions=True), 1)

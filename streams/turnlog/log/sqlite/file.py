@@ -1,0 +1,179 @@
+"""One SQLite file of frames and their tables: what a log in it, or one beside it, has in common.
+
+One thread reads pages for async readers, and `tables` is read by whoever asks. Any number of
+processes may have the file open. Who writes the frames is the log's affair.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from turnlog.core.errors import LogUnavailable
+from turnlog.log.port import Difference, Heartbeat, Progress
+from turnlog.log.sqlite import heartbeats
+from turnlog.tables import database
+from turnlog.tables.catchup import catch_up as catch_tables_up
+from turnlog.tables.folding import Fold, Folding
+from turnlog.tables.rebuild import rebuild
+from turnlog.tables.schema import TABLES_VERSION
+from turnlog.tables.signal import Signal
+from turnlog.tables.sql import SqlStore
+from turnlog.tables.verify import verify
+
+_T = TypeVar("_T")
+
+
+class SqliteFile:
+    """See the module's text. A log on it is a subclass, and has the same methods.
+
+    `connection` and `folding` are for the one thread that writes.
+    """
+
+    application_id = database.APPLICATION_ID
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        partitions: int,
+        busy_ms: int,
+        fold: Fold,
+        connect: database.Connect,
+        watch: Callable[[int], None] | None = None,
+    ) -> None:
+        self.path = path
+        self.partitions = partitions
+        self.fold = fold
+        self.signal = Signal()
+        self.closed = False
+        self._watch = watch
+        self._connect = partial(connect, path, busy_ms=busy_ms)
+        self._reader: _Reader | None = None
+        self._tables: SqlStore | None = None
+        with database.reading(path):
+            self.connection = self._connect()
+        self.folding = Folding(self.connection, fold=fold)
+
+    def prepare(self, progress: Progress | None, *, catch_up: bool) -> None:
+        """Make or check the file, and bring its tables up to the frames in it. Closes the
+        connection where that fails."""
+        try:
+            with database.reading(self.path):
+                meta = database.prepare(self.connection, self.path, self.application_id)
+                if not catch_up:
+                    return
+                if meta.tables_version < TABLES_VERSION:
+                    self._rebuild(self.connection, progress)
+                elif self._lags():
+                    catch_tables_up(
+                        self.connection,
+                        self.folding,
+                        self.path,
+                        progress,
+                        partitions=self.partitions,
+                    )
+        except BaseException:
+            self.connection.close()
+            raise
+
+    def _lags(self) -> bool:
+        metas = (database.read_meta(self.connection, each) for each in range(self.partitions))
+        return any(meta.position < meta.end for meta in metas)
+
+    @property
+    def tables(self) -> SqlStore:
+        if self._tables is None:
+            self.check_open()
+            with database.reading(self.path):
+                self._tables = SqlStore(
+                    self._connect,
+                    self.path,
+                    self.signal,
+                    partitions=self.partitions,
+                    watch=self._watch,
+                )
+        return self._tables
+
+    def rebuild(self, progress: Progress | None = None) -> int:
+        with self._aside() as connection:
+            position = self._rebuild(connection, progress)
+        self.signal.notify()
+        return position
+
+    def _rebuild(self, connection: sqlite3.Connection, progress: Progress | None) -> int:
+        return rebuild(connection, self.path, progress, partitions=self.partitions, fold=self.fold)
+
+    def verify(self, progress: Progress | None = None) -> Iterator[Difference]:
+        with self._aside() as connection:
+            yield from verify(
+                connection, self.path, progress, partitions=self.partitions, fold=self.fold
+            )
+
+    async def beat(self, beat: Heartbeat) -> None:
+        await asyncio.to_thread(self._beside, heartbeats.keep, beat)
+
+    async def end_beating(self, instance: str) -> None:
+        await asyncio.to_thread(self._beside, heartbeats.forget, instance)
+
+    async def heartbeats(self) -> list[Heartbeat]:
+        return await asyncio.to_thread(self._beside, heartbeats.read)
+
+    def _beside(self, function: Callable[..., _T], *args: Any) -> _T:
+        with self._aside() as connection:
+            return function(connection, *args)
+
+    async def read_aside(self, function: Callable[..., _T], *args: Any, **named: Any) -> _T:
+        """Ask something of the file in the thread that reads."""
+        self.check_open()
+        with database.reading(self.path):
+            if self._reader is None:
+                self._reader = _Reader(self._connect())
+            return await self._reader.run(partial(function, **named), *args)
+
+    def close_readers(self) -> None:
+        """Give back everything but the connection of who writes."""
+        self.closed = True
+        self.signal.notify()
+        if self._reader is not None:
+            self._reader.close()
+        if self._tables is not None:
+            self._tables.close()
+
+    @contextmanager
+    def _aside(self) -> Generator[sqlite3.Connection]:
+        """A connection for one long task."""
+        self.check_open()
+        with database.reading(self.path):
+            connection = self._connect()
+            try:
+                yield connection
+            finally:
+                connection.close()
+
+    def check_open(self) -> None:
+        """Raise LogUnavailable where this log is closed."""
+        if self.closed:
+            raise LogUnavailable(f"{self.path}: this log is closed; open it again")
+
+
+class _Reader:
+    """A connection, and the thread that reads pages through it."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._thread = ThreadPoolExecutor(1, "turnlog read")
+
+    async def run(self, function: Callable[..., _T], *args: Any) -> _T:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._thread, function, self._connection, *args)
+
+    def close(self) -> None:
+        self._thread.shutdown()
+        self._connection.close()

@@ -1,0 +1,54 @@
+"""The topics of Kafka logs, for those who look after them: make, check, describe. Synchronous."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from turnlog.log.kafka import topic
+from turnlog.log.kafka.address import Address, parse
+from turnlog.log.kafka.cluster import Cluster
+from turnlog.log.kafka.topic import RULES, Found, Problem
+
+__all__ = ["PARTITIONS", "REPLICATION", "RULES", "Found", "Problem", "create", "look"]
+
+PARTITIONS = 12
+"""How many by default: enough for a dozen workers, and few enough for one. It can never change."""
+REPLICATION = 3
+"""Copies by default, where there are so many brokers."""
+
+_T = TypeVar("_T")
+
+
+def create(url: str, *, partitions: int = PARTITIONS, replication: int | None = None) -> Found:
+    """Make the topic of a log, and its `-meta` topic; give it as it is then.
+
+    Where it is there already it is left as it is, but for writing down one that holds nothing.
+    Raises UsageError for a URL that is none of Kafka's, LogUnavailable where no broker answers or
+    one refuses, and StateError for a topic that holds something else.
+    """
+
+    async def make(cluster: Cluster, address: Address) -> Found:
+        copies = replication or min(REPLICATION, await cluster.nodes())
+        return await topic.create(cluster, address.topic, partitions=partitions, replication=copies)
+
+    return _run(url, make)
+
+
+def look(url: str) -> Found:
+    """A log's topic as it is, with what is wrong. Raises as `create` does."""
+    return _run(url, lambda cluster, address: topic.look(cluster, address.topic))
+
+
+def _run(url: str, work: Callable[[Cluster, Address], Awaitable[_T]]) -> _T:
+    address = parse(url)
+
+    async def run() -> _T:
+        cluster = Cluster(address.servers, {})
+        try:
+            return await work(cluster, address)
+        finally:
+            await cluster.close()
+
+    return asyncio.run(run())

@@ -1,0 +1,236 @@
+"""A real Apache Kafka on this machine's loopback, for development and tests.
+
+    with Broker(folder) as broker:
+        broker.servers        # 127.0.0.1:PORT, one for each node
+
+Each node is broker and controller (KRaft). What it holds lies in the folder, and is there again at
+the next start. Nodes are processes of their own, and are ended by their ids.
+"""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import time
+from base64 import urlsafe_b64encode
+from collections.abc import Sequence
+from pathlib import Path
+from secrets import token_bytes
+from typing import Self
+
+from turnlog.core.errors import LogUnavailable, UsageError
+from turnlog.testing.broker_jars import Java, find_java
+
+START_S = 90.0
+STOP_S = 15.0
+"""How long a node may take for an orderly end; then it is ended at once."""
+HOST = "127.0.0.1"
+_POLL_S = 0.05
+_STARTED = "Kafka Server started"
+_OPTIONS = ("-Xms64m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+"""Small, and quick to start rather than quick for long."""
+_LOGGING = """\
+status=error
+appender.out.type=Console
+appender.out.name=out
+appender.out.layout.type=PatternLayout
+appender.out.layout.pattern=%d %p %m (%c)%n
+rootLogger.level=info
+rootLogger.appenderRef.out.ref=out
+"""
+
+
+class Broker:
+    """Some nodes that are one cluster; see the module's text.
+
+    `port` is that of the first node, the others follow it; 0 takes what is free. Raises UsageError
+    where the folder holds another number of nodes, or there is no Java.
+    """
+
+    def __init__(
+        self, folder: Path, *, nodes: int = 1, port: int = 0, java: Java | None = None
+    ) -> None:
+        if not 1 <= nodes <= 9:
+            raise UsageError(f"a broker has 1 to 9 nodes, not {nodes}")
+        there = len(list(folder.glob("node-*"))) if folder.is_dir() else 0
+        if there not in (0, nodes):
+            raise UsageError(f"{folder}: holds a broker of {there} nodes, not {nodes}")
+        self._java = java or find_java()
+        ports = _free_ports(nodes * 2)
+        clients = [port + index for index in range(nodes)] if port else ports[:nodes]
+        voters = ",".join(
+            f"{number}@{HOST}:{ports[nodes + number - 1]}" for number in range(1, nodes + 1)
+        )
+        cluster = _cluster_id(folder)
+        self.nodes = [
+            Node(
+                number,
+                folder / f"node-{number}",
+                self._java,
+                settings=_settings(number, nodes, clients[number - 1], voters),
+                cluster=cluster,
+            )
+            for number in range(1, nodes + 1)
+        ]
+        self.servers = ",".join(f"{HOST}:{client}" for client in clients)
+
+    def start(self) -> None:
+        """Start all nodes and return once they answer. Raises LogUnavailable where one does not."""
+        for node in self.nodes:
+            node.format()
+        try:
+            for node in self.nodes:
+                node.launch()
+            deadline = time.monotonic() + START_S
+            for node in self.nodes:
+                node.wait(deadline)
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """End all nodes, which write down what they hold."""
+        for node in self.nodes:
+            node.terminate()
+        deadline = time.monotonic() + STOP_S
+        for node in self.nodes:
+            node.end(deadline)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.stop()
+
+
+class Node:
+    """One process of a broker."""
+
+    def __init__(
+        self, number: int, folder: Path, java: Java, *, settings: Sequence[str], cluster: str
+    ) -> None:
+        self.number = number
+        self._folder = folder
+        self._java = java
+        self._settings = settings
+        self._cluster = cluster
+        self._process: subprocess.Popen[bytes] | None = None
+        self._said = folder / "kafka.log"
+
+    @property
+    def pid(self) -> int | None:
+        """The process's id, None where it does not run."""
+        process = self._process
+        return process.pid if process is not None and process.poll() is None else None
+
+    def format(self) -> None:
+        """Write the settings down, and prepare the folder where it is new."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        lines = (*self._settings, f"log.dirs={self._folder / 'data'}")
+        (self._folder / "server.properties").write_text("\n".join(lines) + "\n", "utf-8")
+        (self._folder / "log4j2.properties").write_text(_LOGGING, "utf-8")
+        if (self._folder / "data" / "meta.properties").exists():
+            return
+        arguments = ("format", "-t", self._cluster, "-c", str(self._folder / "server.properties"))
+        done = subprocess.run(  # noqa: S603
+            self._command("kafka.tools.StorageTool", *arguments), capture_output=True, check=False
+        )
+        if done.returncode:
+            said = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+            raise LogUnavailable(f"{self._folder}: cannot be made a broker's folder: {said}")
+
+    def launch(self) -> None:
+        """Start the process; `wait` returns once it serves."""
+        with self._said.open("wb") as said:
+            self._process = subprocess.Popen(  # noqa: S603
+                self._command("kafka.Kafka", str(self._folder / "server.properties")),
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=said,
+                start_new_session=True,  # an interrupt at the terminal is ours to pass on
+            )
+
+    def wait(self, deadline: float) -> None:
+        """Return once the node serves. Raises LogUnavailable where it ends, or takes too long."""
+        while _STARTED not in self._said.read_text("utf-8", "replace"):
+            if self.pid is None or time.monotonic() > deadline:
+                last = self._said.read_text("utf-8", "replace").strip().rpartition("\n")[2]
+                raise LogUnavailable(
+                    f"node {self.number} of the broker does not start: {last or 'it says nothing'}"
+                    f" (all of it is in {self._said})"
+                )
+            time.sleep(_POLL_S)
+
+    def terminate(self) -> None:
+        """Ask for an orderly end."""
+        if self._process is not None:
+            self._process.terminate()
+
+    def kill(self) -> None:
+        """End it at once, as a power failure would."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def end(self, deadline: float) -> None:
+        """Wait for the end, and bring it about after the deadline."""
+        if self._process is None:
+            return
+        try:
+            self._process.wait(max(0.1, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+    def _command(self, main: str, *arguments: str) -> list[str]:
+        logging = f"-Dlog4j2.configurationFile={self._folder / 'log4j2.properties'}"
+        java = [self._java.command, *_OPTIONS, logging, "-cp", self._java.classpath]
+        return [*java, main, *arguments]
+
+
+def _settings(number: int, nodes: int, port: int, voters: str) -> list[str]:
+    controller = voters.split(",")[number - 1].partition("@")[2]
+    copies = min(nodes, 3)
+    return [
+        "process.roles=broker,controller",
+        f"node.id={number}",
+        f"controller.quorum.voters={voters}",
+        f"listeners=PLAINTEXT://{HOST}:{port},CONTROLLER://{controller}",
+        f"advertised.listeners=PLAINTEXT://{HOST}:{port}",
+        "controller.listener.names=CONTROLLER",
+        "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "auto.create.topics.enable=false",  # a topic with wrong settings is worse than none
+        "num.partitions=1",
+        f"default.replication.factor={copies}",
+        f"min.insync.replicas={copies // 2 + 1}",
+        f"offsets.topic.replication.factor={copies}",
+        "offsets.topic.num.partitions=3",
+        f"transaction.state.log.replication.factor={copies}",
+        f"transaction.state.log.min.isr={copies // 2 + 1}",
+        "transaction.state.log.num.partitions=3",
+        "group.initial.rebalance.delay.ms=0",
+        # how long a dead node is waited for, and so how long its partitions take nothing
+        "broker.session.timeout.ms=3000",
+        "broker.heartbeat.interval.ms=500",
+    ]
+
+
+def _cluster_id(folder: Path) -> str:
+    """The cluster's id: that of the nodes that are there, else a new one."""
+    for meta in sorted(folder.glob("node-*/data/meta.properties")):
+        for line in meta.read_text("utf-8").splitlines():
+            if line.startswith("cluster.id="):
+                return line.partition("=")[2]
+    return urlsafe_b64encode(token_bytes(16)).decode().rstrip("=").replace("-", "A")
+
+
+def _free_ports(count: int) -> list[int]:
+    """Ports that nobody has now; all are held until all are found."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for each in sockets:
+            each.bind((HOST, 0))
+        return [each.getsockname()[1] for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()

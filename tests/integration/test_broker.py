@@ -1,0 +1,112 @@
+"""A real Kafka from Python packages alone."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import orjson
+import pytest
+
+from tests.kafka import COMMAND
+from turnlog.core.errors import LogUnavailable, UsageError
+from turnlog.testing.broker import Broker
+from turnlog.testing.broker_jars import Java, find_java
+
+
+@pytest.fixture(scope="module")
+def java() -> Java:
+    try:
+        return find_java()
+    except UsageError as error:
+        if os.environ.get("CI") == "true":
+            raise
+        pytest.skip(str(error))
+
+
+def answers(servers: str) -> bool:
+    host, _, port = servers.partition(":")
+    with socket.socket() as client:
+        return client.connect_ex((host, int(port))) == 0
+
+
+def test_it_serves_until_it_is_stopped_and_starts_again(tmp_path: Path, java: Java) -> None:
+    broker = Broker(tmp_path, java=java)
+    with broker:
+        assert answers(broker.servers)
+        assert all(node.pid for node in broker.nodes)
+    assert not answers(broker.servers)
+    assert not any(node.pid for node in broker.nodes)
+    with Broker(tmp_path, java=java) as again:
+        assert answers(again.servers)
+        again.nodes[0].kill()
+        assert again.nodes[0].pid is None
+
+
+def test_a_node_that_cannot_start_says_why(tmp_path: Path, java: Java) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(LogUnavailable, match=r"node 1 .* does not start: .*kafka\.log"):
+            Broker(tmp_path, port=port, java=java).start()
+
+
+def test_what_makes_no_broker_is_refused(tmp_path: Path) -> None:
+    java = Java("java", "")
+    with pytest.raises(UsageError, match="1 to 9 nodes"):
+        Broker(tmp_path, nodes=0, java=java)
+    (tmp_path / "node-1").mkdir()
+    with pytest.raises(UsageError, match="holds a broker of 1 nodes, not 3"):
+        Broker(tmp_path, nodes=3, java=java)
+
+
+def start(*options: str) -> tuple[subprocess.Popen[bytes], str]:
+    process = subprocess.Popen(
+        [*COMMAND, "broker", "--port", "0", "--json", "-q", *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    return process, orjson.loads(process.stdout.readline())["servers"]
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
+def test_the_command_ends_in_order(java: Java, tmp_path: Path, end: signal.Signals) -> None:
+    process, servers = start("--data", str(tmp_path / "data"))
+    assert answers(servers)
+    process.send_signal(end)
+    assert process.communicate(timeout=30) == (b"", b"")
+    assert process.returncode == 0
+    assert not answers(servers)
+    assert (tmp_path / "data" / "node-1" / "kafka.log").exists()
+
+
+def test_the_command_ends_with_the_process_that_it_serves(java: Java) -> None:
+    served = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    process, servers = start("--serving", str(served.pid))
+    served.communicate(timeout=30)
+    assert process.communicate(timeout=30) == (b"", b"")
+    assert process.returncode == 0
+    assert not answers(servers)
+
+
+def test_a_node_that_dies_ends_the_command(java: Java) -> None:
+    process, _ = start("--nodes", "1")
+    assert process.stderr is not None
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    if not children.exists():
+        process.terminate()
+        process.communicate()
+        pytest.skip("this system does not tell a process's children")
+    os.kill(int(children.read_text().split()[0]), signal.SIGKILL)
+    began = time.monotonic()
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert b"node 1 of the broker has ended by itself" in said
+    assert time.monotonic() - began < 20

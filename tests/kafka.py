@@ -1,0 +1,59 @@
+"""One real Kafka for a whole test run, however many workers it has.
+
+TURNLOG_KAFKA=HOST:PORT names one that is there. Else the first test that wants one starts
+`turnlog broker`, which ends with the run: with the process that all workers are children of.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import orjson
+import pytest
+
+VARIABLE = "TURNLOG_KAFKA"
+COMMAND = [sys.executable, "-P", "-c", "from turnlog.cli.app import main; main()"]
+
+
+@pytest.fixture(scope="session")
+def kafka_servers(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The addresses of a broker. Fails in CI where there is none to be had; skips elsewhere."""
+    named = os.environ.get(VARIABLE)
+    if named:
+        return named
+    is_worker = "PYTEST_XDIST_WORKER" in os.environ
+    shared = tmp_path_factory.getbasetemp()
+    folder = shared.parent if is_worker else shared
+    run = os.getppid() if is_worker else os.getpid()
+    with (folder / "kafka.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        told = folder / "kafka.servers"
+        if not told.exists():
+            told.write_text(_start(folder, run))
+    servers = told.read_text()
+    if servers:
+        return servers
+    said = (folder / "kafka.err").read_text().strip()
+    why = f"no Kafka to test with: {said}; set {VARIABLE}=HOST:PORT"
+    if os.environ.get("CI") == "true":
+        pytest.fail(why)
+    pytest.skip(why)
+
+
+def _start(folder: Path, run: int) -> str:
+    """Start a broker that ends with a process; its addresses, nothing where that failed."""
+    command = [*COMMAND, "broker", "--port", "0", "--json", "--serving", str(run)]
+    with (folder / "kafka.err").open("w") as err:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=err,
+            start_new_session=True,
+        )  # fmt: skip
+    assert process.stdout is not None
+    with process.stdout:
+        line = process.stdout.readline()
+    process.returncode = 0  # it goes on, and nobody waits for it here
+    return orjson.loads(line)["servers"] if line else ""
