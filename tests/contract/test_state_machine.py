@@ -17,6 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from tests.conftest import PROOF
 from tests.contract.adapter import Adapter, claiming, dispatching, guest, owned, rows_of
 from tests.contract.contract import ODD_BODIES
+from tests.contract.test_file import FileAdapter
 from tests.contract.test_memory import MemoryAdapter
 from tests.contract.test_sqlite import SqliteAdapter
 from tests.story import event, fact, user
@@ -213,11 +214,8 @@ class MemoryMachine(LogMachine):
         return MemoryAdapter()
 
 
-class SqliteMachine(LogMachine):
+class LastingMachine(LogMachine):
     """Also closed and opened again, and used through another connection, as a process would."""
-
-    def make_adapter(self) -> Adapter:
-        return SqliteAdapter(self.folder / "log.db")
 
     @rule()
     def reopen(self) -> None:
@@ -238,6 +236,32 @@ class SqliteMachine(LogMachine):
         self.log = self.others.pop(0)
 
 
+class SqliteMachine(LastingMachine):
+    def make_adapter(self) -> Adapter:
+        return SqliteAdapter(self.folder / "log.db")
+
+
+class FileMachine(LastingMachine):
+    """Also without its tables, which are then made again."""
+
+    format = "zstd"
+
+    def make_adapter(self) -> Adapter:
+        return FileAdapter(self.folder / "log", self.format)
+
+    @rule()
+    @precondition(lambda self: not self.others)
+    def lose_the_tables(self) -> None:
+        self.stop_following()
+        self.runner.run(self.log.close())
+        (self.folder / "log" / "tables.db").unlink()
+        self.log = self.adapter.open()
+
+
+class JsonlMachine(FileMachine):
+    format = "jsonl"
+
+
 few = settings(
     max_examples=400 if PROOF else 15,
     stateful_step_count=40,
@@ -248,3 +272,7 @@ TestMemoryMachine = MemoryMachine.TestCase
 TestMemoryMachine.settings = few
 TestSqliteMachine = SqliteMachine.TestCase
 TestSqliteMachine.settings = few
+TestFileMachine = FileMachine.TestCase
+TestFileMachine.settings = few
+TestJsonlMachine = JsonlMachine.TestCase
+TestJsonlMachine.settings = few

@@ -19,6 +19,8 @@ from turnlog.tables.schema import TABLES_VERSION, create_statements
 
 APPLICATION_ID = 0x7475726E
 """The letters `turn`, in the header of the file."""
+TABLES_APPLICATION_ID = 0x7475726F
+"""Of a file that follows a log which lies elsewhere: nothing may be appended to it as to a log."""
 SQLITE_MIN = (3, 37, 0)
 """The first SQLite with STRICT tables."""
 CACHE_KIB = 16_000
@@ -119,18 +121,20 @@ def set_position(connection: sqlite3.Connection, position: int) -> None:
     connection.execute("UPDATE positions SET position = ? WHERE partition = 0", (position,))
 
 
-def prepare(connection: sqlite3.Connection, path: Path) -> Meta:
+def prepare(
+    connection: sqlite3.Connection, path: Path, application_id: int = APPLICATION_ID
+) -> Meta:
     """Make a new file a log, or check and migrate one that is there."""
     if sqlite3.sqlite_version_info < SQLITE_MIN:
         raise LogUnavailable(
             f"{path}: this Python has SQLite {sqlite3.sqlite_version}; turnlog needs"
             f" {'.'.join(map(str, SQLITE_MIN))} or newer: use a newer Python"
         )
-    if _is_new(connection, path):
+    if _is_new(connection, path, application_id):
         _set_wal(connection)
         with immediate(connection):
-            if _is_new(connection, path):  # nobody else was faster
-                _create(connection)
+            if _is_new(connection, path, application_id):  # nobody else was faster
+                _create(connection, application_id)
     meta = read_meta(connection)
     check_versions(meta, path)
     if meta.frames_version < frames.FRAMES_VERSION:
@@ -149,10 +153,14 @@ def check_versions(meta: Meta, path: Path) -> None:
         )
 
 
-def _is_new(connection: sqlite3.Connection, path: Path) -> bool:
+def _is_new(connection: sqlite3.Connection, path: Path, application_id: int) -> bool:
     (found,) = connection.execute("PRAGMA application_id").fetchone()
-    if found == APPLICATION_ID:
+    if found == application_id:
         return False
+    if found == TABLES_APPLICATION_ID:
+        raise LogUnavailable(
+            f"{path}: the tables of a log that lies elsewhere; open that log, such as file:FOLDER"
+        )
     (count,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     if found or count:
         raise LogUnavailable(
@@ -174,7 +182,7 @@ def _set_wal(connection: sqlite3.Connection) -> None:
             time.sleep(0.01)
 
 
-def _create(connection: sqlite3.Connection) -> None:
+def _create(connection: sqlite3.Connection, application_id: int) -> None:
     for statement in (*_CREATE_META, *frames.CREATE, *create_statements("", 1)):
         connection.execute(statement)
     set_meta(
@@ -184,7 +192,7 @@ def _create(connection: sqlite3.Connection) -> None:
         generation=1,
         building=0,
     )
-    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute(f"PRAGMA application_id = {application_id}")
 
 
 def _migrate(connection: sqlite3.Connection) -> None:

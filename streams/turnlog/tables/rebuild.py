@@ -133,7 +133,7 @@ def _drop_all(connection: sqlite3.Connection, prefix: str) -> None:
         connection.execute(f"DROP TABLE {prefix}{table}")
 
 
-_KEPT = frozenset({"meta", "positions", "names", "frames", "heartbeats"})
+_KEPT = frozenset({"meta", "positions", "names", "frames", "heartbeats", "files"})
 """What is no fold of the log."""
 
 

@@ -38,6 +38,7 @@ class SqliteLog:
     """See the module's text and `turnlog.log.open`, which makes it."""
 
     partitions = 1
+    application_id = database.APPLICATION_ID
 
     def __init__(
         self,
@@ -70,7 +71,7 @@ class SqliteLog:
                 raise
 
     def _prepare(self, progress: Progress | None, *, catch_up: bool) -> None:
-        meta = database.prepare(self._connection, self._path)
+        meta = database.prepare(self._connection, self._path, self.application_id)
         if not catch_up:
             return
         if meta.tables_version < TABLES_VERSION:
@@ -103,17 +104,20 @@ class SqliteLog:
     ) -> asyncio.Future[list[int]]:
         self._check_open()
         if self._writer is None:
-            self._writer = Writer(
-                self._connection,
-                self._folding,
-                path=self._path,
-                clock=self._clock,
-                changed=self._signal.notify,
-            )
+            self._writer = self._make_writer()
         loop = asyncio.get_running_loop()
         future: asyncio.Future[list[int]] = loop.create_future()
         self._writer.put(Job(records, sealed, loop, future))
         return future
+
+    def _make_writer(self) -> Writer:
+        return Writer(
+            self._connection,
+            self._folding,
+            path=self._path,
+            clock=self._clock,
+            changed=self._signal.notify,
+        )
 
     async def read(
         self, after: int = 0, *, session: str | None = None, partition: int = 0

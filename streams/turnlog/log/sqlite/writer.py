@@ -148,28 +148,21 @@ class Writer:
         self._cursor.execute("BEGIN IMMEDIATE")
         self._refresh()
         folds = tables and self._folds
-        rows, outcomes = self._place(batch, now, folds=folds)
-        if rows:
-            self._cursor.executemany(frames.INSERT, rows)
-            if folds:
-                try:
-                    self._folding.write()
-                except Exception as error:
-                    _raise_for_disk(error)
-                    raise _TablesFailed from error
+        placed, outcomes = self._place(batch, now, folds=folds)
+        if placed:
+            self._write(batch, placed, folds=folds)
         self._commit()
-        self._end += len(rows)
+        self._end += len(placed)
         self._folds = folds
         return outcomes
 
     def _place(
         self, batch: list[Job], now: int, *, folds: bool
-    ) -> tuple[list[frames.Row], list[Outcome]]:
+    ) -> tuple[list[Stored], list[Outcome]]:
         """Give each record its position, and fold it, or find out why it is refused."""
-        rows: list[frames.Row] = []
+        placed: list[Stored] = []
         outcomes: list[Outcome] = []
         position = self._end
-        make = self._folding.names.make
         try:
             if folds:
                 self._folding.look_up([job.sealed for job in batch if job.sealed is not None])
@@ -183,15 +176,28 @@ class Writer:
                 first = position + 1
                 for record in job.records:
                     position += 1
-                    stored = Stored(position, now, record)
-                    rows.append(frames.to_row(stored, make(record.session), folded=folds))
+                    placed.append(Stored(position, now, record))
+                    self._folding.names.make(record.session)
                     if folds:
                         self._folding.fold(sealed or decode(record), position)
                 outcomes.append(list(range(first, position + 1)))
         except Exception as error:
             _raise_for_disk(error)
             raise _TablesFailed from error
-        return rows, outcomes
+        return placed, outcomes
+
+    def _write(self, batch: list[Job], placed: list[Stored], *, folds: bool) -> None:
+        """Write frames and rows, as part of the transaction."""
+        del batch  # it matters where a load is more than one transaction
+        make = self._folding.names.make
+        rows = [frames.to_row(item, make(item.record.session), folded=folds) for item in placed]
+        self._cursor.executemany(frames.INSERT, rows)
+        if folds:
+            try:
+                self._folding.write()
+            except Exception as error:
+                _raise_for_disk(error)
+                raise _TablesFailed from error
 
     def _refresh(self) -> None:
         """See what others have committed since our last transaction."""

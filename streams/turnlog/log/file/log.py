@@ -1,0 +1,114 @@
+"""The file adapter: the port over a folder of files, and tables in SQLite that follow them.
+
+It is the SQLite log over `tables.db`, but for what appends, and that the files come first.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from turnlog.core.errors import LogUnavailable
+from turnlog.core.fold import fold as fold_frame
+from turnlog.log.file import files, following
+from turnlog.log.file.disk import Disk
+from turnlog.log.file.folder import Busy, open_folder
+from turnlog.log.file.writer import FileWriter
+from turnlog.log.port import Difference, Progress
+from turnlog.log.sqlite.log import SqliteLog
+from turnlog.log.sqlite.writer import Writer
+from turnlog.tables import database
+from turnlog.tables.folding import Fold
+
+
+class FileLog(SqliteLog):
+    """See the module's text and `turnlog.log.open`, which makes it. The folder must be there."""
+
+    application_id = database.TABLES_APPLICATION_ID
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        clock: Callable[[], int],
+        busy_ms: int,
+        format_: str | None = None,
+        catch_up: bool = True,
+        progress: Progress | None = None,
+        fold: Fold = fold_frame,
+        disk: Disk | None = None,
+    ) -> None:
+        self._wait_s = busy_ms / 1000
+        with _reading(path):
+            self._folder = open_folder(path, format_, disk or Disk())
+            tables = path / "tables.db"
+            if not tables.exists():
+                tables.touch(mode=0o600)
+        super().__init__(
+            tables,
+            clock=clock,
+            busy_ms=busy_ms,
+            catch_up=catch_up,
+            progress=progress,
+            fold=fold,
+            connect=_connect,
+        )
+        self.url = f"file:{path}"
+
+    def _prepare(self, progress: Progress | None, *, catch_up: bool) -> None:
+        database.prepare(self._connection, self._path, self.application_id)
+        self._connection.execute(files.CREATE)
+        folder = self._folder
+        with _reading(folder.path):
+            if following.is_behind(self._connection, folder):
+                with folder.locked(self._wait_s):
+                    following.take_in(self._connection, folder, anew=True)
+        super()._prepare(progress, catch_up=catch_up)
+
+    def _make_writer(self) -> Writer:
+        return FileWriter(
+            self._connection,
+            self._folding,
+            path=self._path,
+            clock=self._clock,
+            changed=self._signal.notify,
+            folder=self._folder,
+            wait_s=self._wait_s,
+        )
+
+    def rebuild(self, progress: Progress | None = None) -> int:
+        with self._aside() as connection, _reading(self._folder.path):
+            following.put_right(connection, self._folder)
+        return super().rebuild(progress)
+
+    def verify(self, progress: Progress | None = None) -> Iterator[Difference]:
+        with self._aside() as connection, _reading(self._folder.path):
+            yield from following.differences(connection, self._folder)
+        yield from super().verify(progress)
+
+
+def _connect(path: Path, **options: Any) -> sqlite3.Connection:
+    """As to a log, but that a commit is not synced: the files are."""
+    connection = database.connect(path, **options)
+    connection.execute("PRAGMA synchronous = NORMAL")
+    return connection
+
+
+@contextmanager
+def _reading(path: Path) -> Generator[None]:
+    """Turn what the disk says into our errors, where nothing is appended."""
+    try:
+        yield
+    except Busy:
+        raise LogUnavailable(
+            f"{path}: another process holds its lock; try again, or see what holds it",
+            retriable=True,
+        ) from None
+    except OSError as error:
+        raise LogUnavailable(
+            f"{error.filename or path}: {error.strerror or error}; look at the path, its rights and"
+            " the disk"
+        ) from error
