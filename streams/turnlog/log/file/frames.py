@@ -63,11 +63,9 @@ class Window:
     def find(self, what: bytes, start: int) -> int:
         """Where some bytes begin next, or the file's size."""
         while start < self.size:
-            at = start - self._start
-            if not 0 <= at <= len(self._bytes) - len(what):
+            if not 0 <= start - self._start <= len(self._bytes) - len(what):
                 self.get(start, _READ_BYTES)
-                at = 0
-            found = self._bytes.find(what, at)
+            found = self._bytes.find(what, start - self._start)
             if found >= 0:
                 return self._start + found
             start = self._start + len(self._bytes)
