@@ -151,7 +151,7 @@ async def test_power_fails_behind_any_call(
     assert not work.refused
     assert len(disk.calls) > 100
     dice = random.Random(f"{format_} {how}")
-    for number in range(begun, len(disk.calls) + 1, 1 if proof else 4):
+    for number in range(begun, len(disk.calls) + 1, 1 if proof else 9):
         for again in range(5 if proof and how == "partly" else 1):
             calls = disk.calls[:number]
             acknowledged = max((int(call.path) for call in calls if call.name == "note"), default=0)
@@ -173,7 +173,7 @@ async def test_the_disk_fails_at_any_call(
         opening = counting.count
         await Work().run(log)
     kinds: Counter[str] = Counter()
-    for at in range(opening, counting.count, 1 if proof else 5):
+    for at in range(opening, counting.count, 1 if proof else 11):
         path = tmp_path / str(at)
         disk = Failing(error, at=at, lasting=lasting)
         work = Work()
