@@ -3,6 +3,7 @@
     async with turnlog.log.open("sqlite:sessions.db") as log:
         position = await log.append(seal(header, events))
 
+A log in files is `file:FOLDER`, or `file:FOLDER?format=jsonl` to make one of lines.
 An adapter is imported when a URL names it.
 """
 

@@ -105,10 +105,8 @@ class Files:
             for write in self._writes.values()
         ]
         cursor.executemany(UPSERT, rows)
-        syncs, self._syncs = self._syncs, []
-        wait(syncs)
-        for sync in syncs:
-            sync.result()
+        while self._syncs:
+            self._syncs.pop().result()
 
     def keep(self) -> None:
         """What was written is in the tables."""
@@ -172,14 +170,21 @@ class Files:
         """The file of a session, made if need be."""
         found = self._open.get(session)
         if found is None:
-            found = self._open[session] = self._look_up(session)
+            try:
+                found = self._open[session] = self._look_up(session)
+            except FileNotFoundError:
+                raise self._changed(session) from None
         about = os.fstat(found.file)
         if about.st_size != found.size or not about.st_nlink:
-            raise AppendRefused(
-                f"{self._folder.sessions / found.name}: somebody else has changed this"
-                " file; nothing was appended: close the log and open it again, which reads it anew"
-            )
+            raise self._changed(session)
         return found
+
+    def _changed(self, session: str) -> AppendRefused:
+        return AppendRefused(
+            f"{self._folder.sessions / self._folder.name_of(session)}: somebody else has changed"
+            " this file, or taken it away; nothing was appended: close the log and open it again,"
+            " which reads it anew"
+        )
 
     def _look_up(self, session: str) -> _File:
         disk, name = self._folder.disk, self._folder.name_of(session)

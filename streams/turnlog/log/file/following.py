@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
 from turnlog.core.errors import StateError
-from turnlog.core.frames import Header, Record, digest_of, header_of
+from turnlog.core.frames import Record, digest_of, header_of
 from turnlog.core.shapes import is_object
 from turnlog.log.file import loading
 from turnlog.log.file.files import UPSERT
@@ -37,7 +37,7 @@ class Copy(NamedTuple):
 
     where: str
     digest: str
-    header: Header | None
+    header: dict[str, Any] | None
     whole: bool
 
 
@@ -237,7 +237,8 @@ def differences(connection: sqlite3.Connection, folder: Folder) -> Iterator[Diff
 
 
 def _as_copy(where: str, record: Record, *, whole: bool) -> Copy:
-    return Copy(where, digest_of(record.body), record.header, whole)
+    header = record.header and record.header._asdict()
+    return Copy(where, digest_of(record.body), header, whole)
 
 
 def put_right(connection: sqlite3.Connection, folder: Folder) -> None:

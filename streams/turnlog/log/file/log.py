@@ -47,15 +47,18 @@ class FileLog(SqliteLog):
             tables = path / "tables.db"
             if not tables.exists():
                 tables.touch(mode=0o600)
-        super().__init__(
-            tables,
-            clock=clock,
-            busy_ms=busy_ms,
-            catch_up=catch_up,
-            progress=progress,
-            fold=fold,
-            connect=_connect,
-        )
+        try:
+            super().__init__(
+                tables,
+                clock=clock,
+                busy_ms=busy_ms,
+                catch_up=catch_up,
+                progress=progress,
+                fold=fold,
+                connect=_connect,
+            )
+        except LogUnavailable as error:
+            raise _about_tables(error, tables) from error
         self.url = f"file:{path}"
 
     def _prepare(self, progress: Progress | None, *, catch_up: bool) -> None:
@@ -95,6 +98,17 @@ def _connect(path: Path, **options: Any) -> sqlite3.Connection:
     connection = database.connect(path, **options)
     connection.execute("PRAGMA synchronous = NORMAL")
     return connection
+
+
+def _about_tables(error: LogUnavailable, tables: Path) -> LogUnavailable:
+    """What to do about tables that are damaged is simpler than with a log in one file."""
+    cause = error.__cause__
+    if not isinstance(cause, sqlite3.Error) or not database.is_damage(cause):
+        return error
+    return LogUnavailable(
+        f"{tables}: it is damaged ({cause}); the log itself is not: take it away, with its"
+        " -wal and -shm, and it is made again from the files"
+    )
 
 
 @contextmanager
