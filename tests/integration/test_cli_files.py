@@ -38,7 +38,6 @@ def files(turnlog: Caller, request: pytest.FixtureRequest) -> str:
         ["sessions", "--json"],
         ["show", "one", "--json"],
         ["fsck", "--json"],
-        ["pending"],
     ],
 )
 def test_commands_say_the_same(turnlog: Caller, files: str, command: list[str]) -> None:

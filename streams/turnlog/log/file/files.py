@@ -1,8 +1,7 @@
 """The files of sessions as who appends sees them. Everything here is done under the folder's lock.
 
 The table `files` of `tables.db` says how far each is known. What is written stands behind that, is
-synced by as many threads as there are files, and is either kept, with the commit that takes it into
-the tables, or undone.
+synced, and is either kept, with the commit that takes it into the tables, or undone.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 
 from turnlog.core.errors import AppendRefused, AppendUnknown
@@ -61,14 +60,13 @@ class Files:
         self._names = names
         self._open: dict[str, _File] = {}
         self._writes: dict[str, _Write] = {}
-        self._syncs: list[Future[None]] = []
-        self._threads = ThreadPoolExecutor(SYNCS, "turnlog sync")
+        self._threads: ThreadPoolExecutor | None = None
         self._lock: Lock | None = None
         self._loads = False
 
     def write(self, lock: Lock, placed: Iterable[Stored], *, together: bool) -> None:
-        """Write records behind what is there and begin to sync them; `together`, if all of them or
-        none are to be there whatever happens. Raises OSError or AppendRefused."""
+        """Write records behind what is there; `together`, if all of them or none are to be there
+        whatever happens. Raises OSError or AppendRefused."""
         encode = self._folder.format.encode
         last = 0
         for stored in placed:
@@ -90,11 +88,23 @@ class Files:
         for write in self._writes.values():
             write.begun = True
             disk.write(write.file.file, write.data, write.file.size)
-            self._syncs.append(self._threads.submit(disk.sync, write.file.file))
+
+    def sync(self) -> None:
+        """Return when what was written is on the disk. Raises OSError."""
+        first, *others = (write.file.file for write in self._writes.values())
+        if others and self._threads is None:
+            self._threads = ThreadPoolExecutor(SYNCS, "turnlog sync")
+        sync, threads = self._folder.disk.sync, self._threads
+        syncs = [threads.submit(sync, file) for file in others] if threads is not None else []
+        try:
+            sync(first)
+        finally:
+            wait(syncs)
+        for done in syncs:
+            done.result()
 
     def record(self, cursor: sqlite3.Cursor) -> None:
-        """Say in the tables how far the files go, once what was written is synced. Raises OSError
-        where it could not be."""
+        """Say in the tables how far the files go."""
         rows = [
             (
                 self._names.make(write.session),
@@ -105,8 +115,6 @@ class Files:
             for write in self._writes.values()
         ]
         cursor.executemany(UPSERT, rows)
-        while self._syncs:
-            self._syncs.pop().result()
 
     def keep(self) -> None:
         """What was written is in the tables."""
@@ -126,7 +134,6 @@ class Files:
         if self._lock is None:
             self._clear()
             return
-        wait(self._syncs)
         disk = self._folder.disk
         begun = [write.file for write in self._writes.values() if write.begun]
         try:
@@ -147,7 +154,6 @@ class Files:
 
     def forget(self) -> None:
         """Leave what was written as it is, and ask the tables again how far each file goes."""
-        wait(self._syncs)
         self._clear()
         for session in list(self._open):
             self._close(session)
@@ -155,11 +161,11 @@ class Files:
     def close(self) -> None:
         """Give all files and threads back."""
         self.forget()
-        self._threads.shutdown()
+        if self._threads is not None:
+            self._threads.shutdown()
 
     def _clear(self) -> None:
         self._writes.clear()
-        self._syncs.clear()
         self._lock = None
         self._loads = False
 

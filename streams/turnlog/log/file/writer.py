@@ -1,7 +1,8 @@
 """The thread that appends to a log in files: the SQLite log's, with files in front of its commit.
 
-A batch is folded, written to the files, and while these are synced its frames and rows are written
-to the tables; their commit makes it known. Whatever fails before that is cut off again.
+A batch is written to the files, and while these are synced it is folded, and frames and rows are
+written to the tables by another thread; their commit makes it known. Whatever fails before that is
+cut off again.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import errno
 import sqlite3
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from pathlib import Path
 
@@ -50,11 +52,13 @@ class FileWriter(Writer):
         self._wait_s = wait_s
         self._files = Files(folder, connection, folding.names)
         self._held: Lock | None = None
+        self._beside = ThreadPoolExecutor(1, "turnlog rows")
         super().__init__(connection, folding, path=path, clock=clock, changed=changed)
 
     def close(self) -> None:
         super().close()
         self._files.close()
+        self._beside.shutdown()
 
     def _transact(self, batch: list[Job]) -> list[Outcome]:
         try:
@@ -99,6 +103,14 @@ class FileWriter(Writer):
         assert self._held is not None
         together = any(len(job.records) > 1 for job in batch)
         self._files.write(self._held, placed, together=together)
+        rows = self._beside.submit(self._write_rows, batch, placed, folds=folds)
+        try:
+            self._files.sync()
+        finally:
+            wait([rows])  # whatever happens, the connection is this thread's again
+        rows.result()
+
+    def _write_rows(self, batch: list[Job], placed: list[Stored], *, folds: bool) -> None:
         super()._write(batch, placed, folds=folds)
         self._files.record(self._cursor)
 
