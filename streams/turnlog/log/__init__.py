@@ -73,8 +73,12 @@ def open(
             busy_ms=busy_ms,
         )
     if scheme == "file":
-        from turnlog.log.file.log import FileLog
-
+        try:
+            from turnlog.log.file.log import FileLog
+        except ModuleNotFoundError as error:  # fcntl is of POSIX
+            raise LogUnavailable(
+                f"the log {url!r}: this system has no {error.name}; use sqlite:PATH"
+            ) from error
         path, format_ = _folder(url, rest, create=create)
         return FileLog(
             path,

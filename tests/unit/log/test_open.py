@@ -135,6 +135,16 @@ def test_what_cannot_be_a_folder_is_said_in_one_line(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
+def test_a_system_without_flock_has_no_log_in_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if name.startswith("turnlog.log.file")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    with pytest.raises(LogUnavailable, match="this system has no fcntl; use sqlite:PATH"):
+        open_url(f"file:{tmp_path}/log")
+
+
 async def test_tables_of_files_are_no_log_of_their_own(tmp_path: Path) -> None:
     async with open_url(f"file:{tmp_path}/log") as log:
         await log.append(claiming("s"))
