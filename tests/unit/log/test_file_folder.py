@@ -16,6 +16,7 @@ import pytest
 from tests.contract.adapter import append_all, beginning, claiming, guest, rows_of, talking
 from tests.contract.contract import read_all
 from tests.story import fact
+from tests.unit.log.disks import Recording
 from turnlog.core.errors import AppendRefused, LogUnavailable, StateError
 from turnlog.core.frames import Record
 from turnlog.log.file import sealed_lines
@@ -169,6 +170,16 @@ async def test_who_died_between_file_and_tables_is_noticed(path: Path, log: File
     assert log.tables.get(("facts", "s", "lost")).value == 1
     assert await log.append(guest("s", fact("more", 2))) == 11
     assert list(log.verify()) == []
+
+
+async def test_what_another_wrote_is_synced_before_anybody_reads_it(path: Path) -> None:
+    """It may have died before that, and a power failure would take away what was read."""
+    lose_tables(path)
+    disk = Recording(path)
+    with FileLog(path, clock=lambda: 0, busy_ms=1_000, disk=disk) as log:
+        assert len(await read_all(log)) == 7
+    calls = [(call.name, call.path) for call in disk.calls]
+    assert calls == [("sync", ""), ("sync", ""), ("sync_folder", "sessions")]
 
 
 # ---- what happens from outside -------------------------------------------------------------
