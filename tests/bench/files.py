@@ -1,7 +1,8 @@
 """Appending to a log in files, with its tables, next to a bare write-and-fsync of the same bytes.
 
 Both go through the same kind of thread hop, and sync files that wait together from as many threads;
-they take turns in short rounds, so that whatever else the machine does falls on both.
+they take turns in short rounds, so that whatever else the machine does falls on both. The tables'
+write-ahead log begins with its full size, as in `tests.bench.append`.
 """
 
 from __future__ import annotations
@@ -96,6 +97,8 @@ async def measure_writers(folder: Path, rounds: int = ROUNDS) -> list[Figure]:
         open_log(folder / "jsonl", "jsonl") as lines,
         open_log(folder / "many", "zstd") as log_many,
     ):
+        for each_log in (log, lines, log_many):
+            await append.grow(each_log)
         names = [f"many-{number}" for number in range(append.SESSIONS)]
         for name in ("one", *names):
             await bare.append(claim_of(name))
