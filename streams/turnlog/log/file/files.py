@@ -79,7 +79,9 @@ class Files:
             last = stored.position
         self._lock = lock
         lock.reserve(last)
-        if together:
+        # of several frames in one file the first may be torn and another whole, and that would look
+        # like damage: so these are written like a load
+        if together or any(w.seq - w.file.seq > 1 for w in self._writes.values()):
             parts = [Part(w.file.name, w.file.size, w.data) for w in self._writes.values()]
             loading.finish(self._folder)  # one that is done, but could not be taken away
             self._loads = True
