@@ -146,7 +146,7 @@ def _tell(told: list[tuple[asyncio.Future[int], int]]) -> None:
 Append = Callable[[SealedFrame], Awaitable[int]]
 
 
-async def _seconds_each(append: Append, talks: Sequence[Talk], number: int) -> float:
+async def seconds_each(append: Append, talks: Sequence[Talk], number: int) -> float:
     """Seconds for one append: each session appends its next frame when the last is there."""
     work = [talk.frames(number) for talk in talks]
 
@@ -189,7 +189,7 @@ async def measure_writers(folder: Path, rounds: int = ROUNDS) -> list[Figure]:
         found: dict[str, list[float]] = {name: [] for name in cases}
         for round_ in range(rounds + 2):
             for name, case in cases.items():
-                seconds = await _seconds_each(*case)
+                seconds = await seconds_each(*case)
                 if round_ >= 2:  # the first ones fill the caches
                     found[name].append(seconds)
     bare.close()
@@ -225,8 +225,8 @@ async def measure_growth(folder: Path, rounds: int = ROUNDS, long: int = LONG) -
     async with open_log(path) as log:
         await grow(log)
         for round_, talk in enumerate(young):
-            short = await _seconds_each(log.append, [talk], ONE_EACH // 2)
-            late = await _seconds_each(log.append, [old], ONE_EACH // 2)
+            short = await seconds_each(log.append, [talk], ONE_EACH // 2)
+            late = await seconds_each(log.append, [old], ONE_EACH // 2)
             if round_ >= 2:
                 found["short"].append(short)
                 found["long"].append(late)

@@ -1,7 +1,7 @@
 """`make bench`: every figure that is promised, next to its reference in the same run.
 
 make bench                      all of them
-make bench ARGS="folding"       some: folding, append, importing, recovering, host, sessions
+make bench ARGS="folding"       some: folding, append, files, importing, recovering, host, sessions
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 
-from tests.bench import append, folding, host, importing, recovering, sessions
+from tests.bench import append, files, folding, host, importing, recovering, sessions
 from tests.bench.figures import Figure, report
 
 BENCHES: Mapping[str, Callable[[], list[Figure]]] = {
     "folding": folding.measure,
     "append": append.measure,
+    "files": files.measure,
     "importing": importing.measure,
     "recovering": recovering.measure,
     "host": host.measure,

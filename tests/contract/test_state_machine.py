@@ -24,6 +24,7 @@ from hypothesis.stateful import (
 from tests.conftest import PROOF
 from tests.contract.adapter import Adapter, claiming, dispatching, guest, owned, rows_of
 from tests.contract.contract import ODD_BODIES, settle
+from tests.contract.test_file import FileAdapter
 from tests.contract.test_kafka import KafkaAdapter
 from tests.contract.test_memory import MemoryAdapter
 from tests.contract.test_sqlite import SqliteAdapter
@@ -232,11 +233,8 @@ class MemoryMachine(LogMachine):
         return MemoryAdapter()
 
 
-class SqliteMachine(LogMachine):
+class LastingMachine(LogMachine):
     """Also closed and opened again, and used through another connection, as a process would."""
-
-    def make_adapter(self) -> Adapter:
-        return SqliteAdapter(self.folder / "log.db")
 
     @rule()
     def reopen(self) -> None:
@@ -257,7 +255,33 @@ class SqliteMachine(LogMachine):
         self.log = self.others.pop(0)
 
 
-class KafkaMachine(SqliteMachine):
+class SqliteMachine(LastingMachine):
+    def make_adapter(self) -> Adapter:
+        return SqliteAdapter(self.folder / "log.db")
+
+
+class FileMachine(LastingMachine):
+    """Also without its tables, which are then made again."""
+
+    format = "zstd"
+
+    def make_adapter(self) -> Adapter:
+        return FileAdapter(self.folder / "log", self.format)
+
+    @rule()
+    @precondition(lambda self: not self.others)
+    def lose_the_tables(self) -> None:
+        self.stop_following()
+        self.runner.run(self.log.close())
+        (self.folder / "log" / "tables.db").unlink()
+        self.log = self.adapter.open()
+
+
+class JsonlMachine(FileMachine):
+    format = "jsonl"
+
+
+class KafkaMachine(LastingMachine):
     """The others share the tables, as processes of one machine do. Nothing is refused."""
 
     servers: ClassVar[str]
@@ -282,6 +306,10 @@ TestMemoryMachine = MemoryMachine.TestCase
 TestMemoryMachine.settings = few
 TestSqliteMachine = SqliteMachine.TestCase
 TestSqliteMachine.settings = few
+TestFileMachine = FileMachine.TestCase
+TestFileMachine.settings = few
+TestJsonlMachine = JsonlMachine.TestCase
+TestJsonlMachine.settings = few
 
 
 def test_kafka_machine(kafka_servers: str) -> None:

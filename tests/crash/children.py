@@ -9,7 +9,6 @@ import asyncio
 import json
 import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import turnlog.log
@@ -83,6 +82,5 @@ async def work(request: dict[str, Any], pipe: int) -> None:
     def tell(*what: Any) -> None:
         os.write(pipe, json.dumps(what).encode() + b"\n")
 
-    url = f"sqlite:{Path(request['path'])}"
-    async with turnlog.log.open(url, clock=lambda: 0, busy_ms=60_000) as log:
+    async with turnlog.log.open(request["url"], clock=lambda: 0, busy_ms=60_000) as log:
         await WORK[request["work"]](log, request, tell)

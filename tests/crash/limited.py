@@ -15,13 +15,13 @@ from turnlog.core.errors import AppendRefused
 FRAMES = 600
 
 
-async def run(path: Path) -> dict[str, object]:
+async def run(url: str, tables: Path) -> dict[str, object]:
     acknowledged: list[int] = []
     said: list[str] = []
-    async with turnlog.log.open(f"sqlite:{path}", clock=lambda: 0) as log:
+    async with turnlog.log.open(url, clock=lambda: 0) as log:
         for seq in range(20):
             acknowledged.append(await log.append(frame_of("s", 1, seq)))
-        present = path.with_name(path.name + "-wal").stat().st_size
+        present = tables.with_name(tables.name + "-wal").stat().st_size
         hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
         resource.setrlimit(resource.RLIMIT_FSIZE, (present + 100_000, hard))
         while not said:
@@ -41,4 +41,4 @@ async def run(path: Path) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(asyncio.run(run(Path(sys.argv[1])))))
+    print(json.dumps(asyncio.run(run(sys.argv[1], Path(sys.argv[2])))))

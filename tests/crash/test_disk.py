@@ -17,10 +17,14 @@ from turnlog.log import open as open_log
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="file size limits are POSIX")
-async def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "log.db"
+@pytest.mark.parametrize(
+    ("kind", "tables"),
+    [("sqlite:{}", "."), ("file:{}", "tables.db"), ("file:{}?format=jsonl", "tables.db")],
+)
+async def test_a_full_disk_loses_nothing(tmp_path: Path, kind: str, tables: str) -> None:
+    url = kind.format(tmp_path / "log")
     done = subprocess.run(  # noqa: ASYNC221  # nothing else is to run meanwhile
-        [sys.executable, "-m", "tests.crash.limited", str(path)],
+        [sys.executable, "-m", "tests.crash.limited", url, str(tmp_path / "log" / tables)],
         capture_output=True,
         text=True,
         check=True,
@@ -33,7 +37,7 @@ async def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
     assert len(others) == 15
     assert all(said.startswith("AppendRefused: ") for said in others)
     assert all("nothing was appended" in said for said in told["said"])
-    with open_log(f"sqlite:{path}", clock=lambda: 0) as log:
+    with open_log(url, clock=lambda: 0) as log:
         stored = {item.position: item.record for item in await read_all(log)}
         assert list(log.verify()) == []
     expected = [frame_of("s", 1, seq).record for seq in range(FRAMES)]

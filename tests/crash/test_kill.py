@@ -58,16 +58,26 @@ def server() -> Iterator[Server]:
     server.process.communicate("")
 
 
-def request(path: Path, work: str = "append", **more: Any) -> dict[str, Any]:
+def request(url: str, work: str = "append", **more: Any) -> dict[str, Any]:
     defaults = {"name": "s", "seed": 0, "sessions": 1, "frames": 1_000_000}
-    return {"path": str(path), "work": work, **defaults, **more}
+    return {"url": url, "work": work, **defaults, **more}
+
+
+URLS = {
+    "sqlite": "sqlite:{}.db",
+    "file": "file:{}",
+    "jsonl": "file:{}?format=jsonl",
+}
+KINDS = pytest.mark.parametrize("kind", URLS)
+KILLS = {"sqlite": (100, 1_000), "file": (60, 1_000), "jsonl": (30, 300)}
+"""Of each kind, in all: in `make test`, and in `make proof`."""
 
 
 class Checked:
     """One log, read on from where it was last checked."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, url: str) -> None:
+        self.url = url
         self.position = 0
         self.stored: dict[int, Stored] = {}
         self.loads: Counter[str] = Counter()
@@ -75,11 +85,12 @@ class Checked:
     def open(self) -> EmbeddedLog:
         lagging: list[tuple[int, int]] = []
         log = open_log(
-            f"sqlite:{self.path}",
+            self.url,
             clock=lambda: 0,
             progress=lambda *reached: lagging.append(reached),
         )
-        assert lagging == [], "frames and tables are written together, so they never lag"
+        if self.url.startswith("sqlite:"):
+            assert lagging == [], "frames and tables are written together, so they never lag"
         return log
 
     async def check(self, acks: list[list[Any]]) -> None:
@@ -107,18 +118,26 @@ class Checked:
         session, epoch, seq, position = ack
         assert seen[position].record == frame_of(session, epoch, seq).record
 
-    def verify(self) -> None:
+    async def verify(self) -> None:
         with self.open() as log:
             assert list(log.verify()) == []
+            stored = await read_all(log)
+        if self.url.startswith("file:"):
+            path = Path(self.url.removeprefix("file:").partition("?")[0])
+            for name in ("tables.db", "lock"):
+                (path / name).unlink()
+            with self.open() as log:
+                assert await read_all(log) == stored
+                assert list(log.verify()) == []
 
 
-def kill(server: Server, dice: random.Random, path: Path, number: int) -> dict[str, Any]:
+def kill(server: Server, dice: random.Random, url: str, number: int) -> dict[str, Any]:
     """Some processes, killed somewhere: most times in the middle of an append."""
     work = dice.choice(["append"] * 6 + ["load"] * 2 + ["rebuild"])
     sessions = dice.choice([1, 1, 8])
-    requests = [request(path, work, name=f"n{number}", seed=number, sessions=sessions)]
+    requests = [request(url, work, name=f"n{number}", seed=number, sessions=sessions)]
     if dice.random() < 0.25:
-        requests.append(request(path, "append", name="second", sessions=2))
+        requests.append(request(url, "append", name="second", sessions=2))
     if dice.random() < 0.25:
         requests[0]["name"] = "again"  # sessions that were killed before are taken over
     acks, delay_s = dice.randrange(1, 40), dice.random() * 0.003
@@ -126,34 +145,38 @@ def kill(server: Server, dice: random.Random, path: Path, number: int) -> dict[s
 
 
 @pytest.mark.timeout(1_800)
+@KINDS
 def test_what_was_acknowledged_survives_the_kill(
-    server: Server, tmp_path: Path, proof: bool
+    server: Server, tmp_path: Path, kind: str, proof: bool
 ) -> None:
     dice = random.Random(20_260_101)
-    kills = 1_000 if proof else 100
-    logs = [Checked(tmp_path / f"{number}.db") for number in range(LOGS)]
+    kills = KILLS[kind][proof]
+    logs = [Checked(URLS[kind].format(tmp_path / f"{number}")) for number in range(LOGS)]
     acknowledged = 0
     for number in range(kills):
         log = logs[number % LOGS]
-        answer = kill(server, dice, log.path, number)
+        answer = kill(server, dice, log.url, number)
         assert set(answer["ends"]) == {-signal.SIGKILL}, "each was at work when it was killed"
         asyncio.run(log.check(answer["acks"]))
         acknowledged += len(answer["acks"])
     assert acknowledged > kills
     for log in logs:
-        log.verify()
+        asyncio.run(log.verify())
 
 
-def test_processes_append_to_one_file_at_the_same_time(server: Server, tmp_path: Path) -> None:
-    path = tmp_path / "log.db"
-    requests = [request(path, name=f"p{number}", sessions=2, frames=100) for number in range(3)]
-    answer = server.run(*requests, request(path, "load", name="l", frames=30))
+@KINDS
+def test_processes_append_to_one_log_at_the_same_time(
+    server: Server, tmp_path: Path, kind: str
+) -> None:
+    url = URLS[kind].format(tmp_path / "log")
+    requests = [request(url, name=f"p{number}", sessions=2, frames=100) for number in range(3)]
+    answer = server.run(*requests, request(url, "load", name="l", frames=30))
     assert answer["ends"] == [0, 0, 0, 0]
     assert len(answer["acks"]) == 3 * 2 * 100 + 30
-    log = Checked(path)
+    log = Checked(url)
     asyncio.run(log.check(answer["acks"]))
     assert sum(log.loads.values()) == 30 * LOAD
-    log.verify()
+    asyncio.run(log.verify())
     with log.open() as opened:
         heads = list(opened.tables.scan("sessions"))
     assert {head.seq for head in heads if head.session.startswith("p")} == {99}

@@ -12,8 +12,8 @@ LogOption: TypeAlias = Annotated[
     typer.Option(
         "--log",
         metavar="URL",
-        help="The log, such as sqlite:FILE. Else TURNLOG_LOG, else the config file, else a file in"
-        " your data folder.",
+        help="The log, sqlite:FILE or file:FOLDER. Else TURNLOG_LOG, else the config file, else a"
+        " file in your data folder.",
     ),
 ]
 JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print data as JSON.")]

@@ -36,6 +36,7 @@ ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 
 _OTHERS = (
     (b"SQLite format 3\0", "it is a SQLite file; `turnlog copy sqlite:FILE URL` copies a log"),
+    (b'{"crc":"', "it is a file of a log; `turnlog copy file:FOLDER URL` copies a log"),
     (b"\x1f\x8b", "it is packed with gzip; unpack it first"),
     (b"PK\x03\x04", "it is a zip file; unpack it first"),
 )

@@ -3,11 +3,13 @@
     async with turnlog.log.open("sqlite:sessions.db") as log:
         position = await log.append(seal(header, events))
 
+A log in files is `file:FOLDER`, or `file:FOLDER?format=jsonl` to make one of lines.
 An adapter is imported when a URL names it.
 """
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +20,8 @@ from turnlog.log.port import EmbeddedLog, Heartbeat, Log, Progress, Stored
 __all__ = ["EmbeddedLog", "Heartbeat", "Log", "Progress", "Stored", "open"]
 
 SCHEMES = (
-    "memory: (gone with the process), sqlite:PATH (one file) and kafka://HOST:PORT/TOPIC (shared)"
+    "memory: (gone with the process), sqlite:PATH (one file), file:FOLDER (a file for each"
+    " session) and kafka://HOST:PORT/TOPIC (shared)"
 )
 BUSY_MS = 5_000
 """How long an append waits for the lock of another process before it is refused."""
@@ -84,6 +87,22 @@ def open(
             progress=progress,
             busy_ms=busy_ms,
         )
+    if scheme == "file":
+        try:
+            from turnlog.log.file.log import FileLog
+        except ModuleNotFoundError as error:  # fcntl is of POSIX
+            raise LogUnavailable(
+                f"the log {url!r}: this system has no {error.name}; use sqlite:PATH"
+            ) from error
+        path, format_ = _folder(url, rest, create=create)
+        return FileLog(
+            path,
+            clock=clock,
+            format_=format_,
+            catch_up=catch_up,
+            progress=progress,
+            busy_ms=busy_ms,
+        )
     raise UsageError(f"the log {url!r}: there is no {scheme}: log; there are {SCHEMES}")
 
 
@@ -113,8 +132,32 @@ def _path(url: str, rest: str, *, create: bool) -> Path:
         if not path.exists():
             path.touch(mode=0o600)  # sessions hold what people told nobody else
     except (OSError, RuntimeError) as error:  # RuntimeError: `~somebody` without a home
-        reason = getattr(error, "strerror", None) or error
-        raise LogUnavailable(
-            f"{rest}: cannot be opened ({reason}); look at the path and the rights of its folder"
-        ) from error
+        raise _cannot_open(rest, error) from error
     return path
+
+
+_FORMAT = re.compile(r"(.*?)(?:\?format=(.*))?", re.DOTALL)
+
+
+def _folder(url: str, rest: str, *, create: bool) -> tuple[Path, str | None]:
+    """The folder of a `file:` URL, which is there, and the format that the URL wants."""
+    named, format_ = _FORMAT.fullmatch(rest).groups()  # type: ignore[union-attr]  # fits anything
+    if not named or "\0" in named:
+        raise UsageError(f"the log {url!r} names no folder: write file:FOLDER")
+    try:
+        path = Path(named).expanduser().absolute()
+        if path.exists() and not path.is_dir():
+            raise LogUnavailable(f"{path}: no folder; a log in one file is called sqlite:{named}")
+        if not create and not (path / "log.json").exists():
+            raise LogUnavailable(f"{path}: there is no log; look at the path, or import into it")
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)  # as private as its files
+    except (OSError, RuntimeError) as error:
+        raise _cannot_open(named, error) from error
+    return path, format_
+
+
+def _cannot_open(named: str, error: Exception) -> LogUnavailable:
+    reason = getattr(error, "strerror", None) or error
+    return LogUnavailable(
+        f"{named}: cannot be opened ({reason}); look at the path and the rights of its folder"
+    )

@@ -227,6 +227,11 @@ def is_disk(error: sqlite3.Error) -> bool:
     return primary_code(error) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
 
 
+def is_damage(error: sqlite3.Error) -> bool:
+    """Whether the file is not, or no longer, what SQLite has written."""
+    return primary_code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
 def is_certain(error: sqlite3.Error) -> bool:
     """Whether a COMMIT that failed so has certainly committed nothing.
 

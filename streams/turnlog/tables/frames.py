@@ -231,11 +231,16 @@ def read_page(
 
 
 def read_pages(
-    connection: sqlite3.Connection, after: int, until: int, *, partition: int = 0
+    connection: sqlite3.Connection,
+    after: int,
+    until: int,
+    session: str | None = None,
+    *,
+    partition: int = 0,
 ) -> Iterator[list[Stored]]:
-    """All records after a position up to another, page by page."""
+    """All records after a position up to another, of a session or of all, page by page."""
     while after < until:
-        page = read_page(connection, after, until, partition=partition)
+        page = read_page(connection, after, until, session, partition=partition)
         if page.records:
             yield page.records
             after = page.records[-1].position

@@ -143,7 +143,7 @@ def _drop_all(connection: sqlite3.Connection, prefix: str) -> None:
         connection.execute(f"DROP TABLE {prefix}{table}")
 
 
-_KEPT = frozenset({"meta", "positions", "names", "frames", "heartbeats", "source"})
+_KEPT = frozenset({"meta", "positions", "names", "frames", "heartbeats", "files", "source"})
 """What is no fold of the log."""
 
 

@@ -68,8 +68,10 @@ def test_a_new_log_is_for_its_owner_s_eyes_only(tmp_path: Path) -> None:
         ("sqlite:a\0b", "names no file"),
         ("sqlite::memory:", "called memory:"),
         ("memory:x", "takes nothing behind the colon"),
-        ("mysql:x", "there is no mysql: log; there are memory: .* sqlite:PATH .* kafka:"),
-        ("file:x", "there is no file: log"),
+        ("mysql:x", "there is no mysql: log; there are memory: .* sqlite:PATH .* file:.* kafka:"),
+        ("file:", "names no folder: write file:FOLDER"),
+        ("file:a\0b", "names no folder"),
+        ("file:?format=jsonl", "names no folder"),
     ],
 )
 def test_a_url_of_no_kind_is_a_usage_error(url: str, says: str) -> None:
@@ -93,6 +95,62 @@ def test_what_cannot_be_a_file_is_said_in_one_line(tmp_path: Path) -> None:
         assert "\n" not in str(caught.value)
 
 
+async def test_a_log_in_a_folder_is_there_the_next_time(tmp_path: Path) -> None:
+    path = tmp_path / "a folder" / "with ünicode? and #1"
+    async with open_url(f"file:{path}?format=jsonl") as log:
+        await log.append(claiming("s"))
+        assert log.url == f"file:{path}"
+    with open_url(log.url, create=False) as log:
+        assert log.tables.get(("sessions", "s")).epoch == 1
+    assert [file.suffix for file in (path / "sessions").iterdir()] == [".jsonl"]
+    modes = {file.stat().st_mode & 0o077 for file in (path, *path.rglob("*"))}
+    assert modes == {0}, "for its owner's eyes only"
+
+
+async def test_a_format_is_chosen_once(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"no format 'xml'; there are zstd, jsonl"):
+        open_url(f"file:{tmp_path}/x?format=xml")
+    with open_url(f"file:{tmp_path}/log?format=zstd"):
+        pass
+    with pytest.raises(UsageError, match=r"kept as zstd.*leave `\?format=jsonl` away"):
+        open_url(f"file:{tmp_path}/log?format=jsonl")
+
+
+def test_what_cannot_be_a_folder_is_said_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("text")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "letter.txt").write_text("text")
+    for path, says in (
+        (tmp_path / "file", "no folder; a log in one file is called sqlite:"),
+        (tmp_path / "file" / "log", "cannot be opened"),
+        (tmp_path / "other", "no log.json and holds 'letter.txt': name a new folder"),
+        (Path("/proc/turnlog/log"), "cannot be opened"),
+    ):
+        with pytest.raises(LogUnavailable, match=says) as caught:
+            open_url(f"file:{path}")
+        assert "\n" not in str(caught.value)
+    with pytest.raises(LogUnavailable, match="there is no log"):
+        open_url(f"file:{tmp_path}/none", create=False)
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_system_without_flock_has_no_log_in_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if name.startswith("turnlog.log.file")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    with pytest.raises(LogUnavailable, match="this system has no fcntl; use sqlite:PATH"):
+        open_url(f"file:{tmp_path}/log")
+
+
+async def test_tables_of_files_are_no_log_of_their_own(tmp_path: Path) -> None:
+    async with open_url(f"file:{tmp_path}/log") as log:
+        await log.append(claiming("s"))
+    with pytest.raises(LogUnavailable, match="log that lies elsewhere; open that log"):
+        open_url(f"sqlite:{tmp_path}/log/tables.db")
+
+
 def test_a_log_is_only_made_where_that_was_asked_for(tmp_path: Path) -> None:
     path = tmp_path / "folder" / "log.db"
     with pytest.raises(LogUnavailable, match=f"{path}: there is no log"):
@@ -103,7 +161,8 @@ def test_a_log_is_only_made_where_that_was_asked_for(tmp_path: Path) -> None:
 def test_an_adapter_is_imported_when_it_is_named() -> None:
     script = (
         "import sys, turnlog.log\n"
-        "before = {'sqlite3', 'turnlog.log.memory', 'turnlog.log.sqlite'} & sys.modules.keys()\n"
+        "adapters = {f'turnlog.log.{name}' for name in ('file', 'memory', 'sqlite')}\n"
+        "before = {'sqlite3', *adapters} & sys.modules.keys()\n"
         "assert not before, before\n"
         "turnlog.log.open('memory:', clock=lambda: 0)\n"
         "assert 'turnlog.log.sqlite' not in sys.modules\n"

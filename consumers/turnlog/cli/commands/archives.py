@@ -100,6 +100,7 @@ def copy(
     Examples:
       turnlog copy sqlite:old.db sqlite:new.db
       turnlog copy sqlite:old.db sqlite:new.db --session 0638
+      turnlog copy sqlite:old.db file:sessions
     """
     from turnlog.cli.copying import copy_log
 

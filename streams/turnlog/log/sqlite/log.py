@@ -58,17 +58,20 @@ class SqliteLog(SqliteFile):
     ) -> asyncio.Future[list[int]]:
         self.check_open()
         if self._writer is None:
-            self._writer = Writer(
-                self.connection,
-                self.folding,
-                path=self.path,
-                clock=self._clock,
-                changed=self.signal.notify,
-            )
+            self._writer = self._make_writer()
         loop = asyncio.get_running_loop()
         future: asyncio.Future[list[int]] = loop.create_future()
         self._writer.put(Job(records, sealed, loop, future))
         return future
+
+    def _make_writer(self) -> Writer:
+        return Writer(
+            self.connection,
+            self.folding,
+            path=self.path,
+            clock=self._clock,
+            changed=self.signal.notify,
+        )
 
     async def read(
         self, after: int = 0, *, session: str | None = None, partition: int = 0

@@ -25,7 +25,8 @@ from turnlog.core.errors import (
     StateError,
     TurnlogError,
 )
-from turnlog.core.frames import Frame, Record, decode
+from turnlog.core.frames import Frame, Record, Unreadable, decode
+from turnlog.core.rows import Key, Row
 from turnlog.log.refusals import refusal
 from turnlog.tables import database, frames
 from turnlog.tables.folding import Folding
@@ -81,6 +82,7 @@ class Writer:
         """PRAGMA data_version as of `_end` and `_folds`: another one, and others have written."""
         self._end = 0
         self._folds = False
+        self._unfolded: list[tuple[Frame | Unreadable, int]] = []
         self._thread = threading.Thread(target=self._run, name=f"turnlog {path}", daemon=True)
         self._thread.start()
 
@@ -148,50 +150,68 @@ class Writer:
         self._cursor.execute("BEGIN IMMEDIATE")
         self._refresh()
         folds = tables and self._folds
-        rows, outcomes = self._place(batch, now, folds=folds)
-        if rows:
-            self._cursor.executemany(frames.INSERT, rows)
-            if folds:
-                try:
-                    self._folding.write()
-                except Exception as error:
-                    _raise_for_disk(error)
-                    raise _TablesFailed from error
+        placed, outcomes = self._place(batch, now, folds=folds)
+        if placed:
+            self._write(batch, placed, folds=folds)
         self._commit()
-        self._end += len(rows)
+        self._end += len(placed)
         self._folds = folds
         return outcomes
 
     def _place(
         self, batch: list[Job], now: int, *, folds: bool
-    ) -> tuple[list[frames.Row], list[Outcome]]:
-        """Give each record its position, and fold it, or find out why it is refused."""
-        rows: list[frames.Row] = []
+    ) -> tuple[list[Stored], list[Outcome]]:
+        """Give each record its position, or find out why it is refused."""
+        placed: list[Stored] = []
         outcomes: list[Outcome] = []
         position = self._end
-        make = self._folding.names.make
         try:
-            if folds:
-                self._folding.look_up([job.sealed for job in batch if job.sealed is not None])
             for job in batch:
                 sealed = job.sealed
                 if folds and sealed is not None:
-                    refused = refusal(sealed, self._folding)
+                    refused = refusal(sealed, self)
                     if refused is not None:
                         outcomes.append(refused)
                         continue
                 first = position + 1
                 for record in job.records:
                     position += 1
-                    stored = Stored(position, now, record)
-                    rows.append(frames.to_row(stored, make(record.session), folded=folds))
+                    placed.append(Stored(position, now, record))
+                    self._folding.names.make(record.session)
                     if folds:
-                        self._folding.fold(sealed or decode(record), position)
+                        self._unfolded.append((sealed or decode(record), position))
                 outcomes.append(list(range(first, position + 1)))
         except Exception as error:
             _raise_for_disk(error)
             raise _TablesFailed from error
-        return rows, outcomes
+        return placed, outcomes
+
+    def get(self, key: Key, /) -> Row | None:
+        """A row as of what is placed so far, which is what a refusal depends on."""
+        self._fold()
+        return self._folding.get(key)
+
+    def _fold(self) -> None:
+        """Fold what is placed. Few frames may be refused, so it is mostly done after the writing of
+        frames, and where that waits for a disk, meanwhile."""
+        unfolded, self._unfolded = self._unfolded, []
+        self._folding.look_up([frame for frame, _ in unfolded])
+        for frame, position in unfolded:
+            self._folding.fold(frame, position)
+
+    def _write(self, batch: list[Job], placed: list[Stored], *, folds: bool) -> None:
+        """Write frames and rows, as part of the transaction."""
+        del batch  # it matters where a load is more than one transaction
+        make = self._folding.names.make
+        rows = [frames.to_row(item, make(item.record.session), folded=folds) for item in placed]
+        self._cursor.executemany(frames.INSERT, rows)
+        if folds:
+            try:
+                self._fold()
+                self._folding.write()
+            except Exception as error:
+                _raise_for_disk(error)
+                raise _TablesFailed from error
 
     def _refresh(self) -> None:
         """See what others have committed since our last transaction."""
@@ -220,6 +240,7 @@ class Writer:
             ) from error
 
     def _undo(self) -> None:
+        self._unfolded.clear()
         self._folding.drop()
         with suppress(sqlite3.Error):  # SQLite has ended it by itself
             database.roll_back(self._connection)
