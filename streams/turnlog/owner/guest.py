@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from turnlog.core.errors import AppendUnknown
 from turnlog.core.frames import Header, NewEvent, seal
 from turnlog.log.port import Log
 from turnlog.owner.ambient import Ambient
-from turnlog.owner.owner import TRIES
+from turnlog.owner.owner import append
 from turnlog.owner.places import FRAME_SENT
 
 Json = Any
@@ -32,16 +31,9 @@ async def write_guest(
     and AppendUnknown where it still may arrive.
     """
     frame = seal(Header(session, None, None, None, writer), events)
-    for left in range(TRIES - 1, -1, -1):
-        try:
-            position = await log.append(frame)
-        except AppendUnknown:
-            if left == 0:
-                raise
-        else:
-            ambient.reach(FRAME_SENT)
-            return position
-    raise AssertionError("unreachable")  # pragma: no cover
+    position = await append(log, frame)
+    ambient.reach(FRAME_SENT)
+    return position
 
 
 def queue_input(

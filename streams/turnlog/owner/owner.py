@@ -187,7 +187,7 @@ class Owner:
         }
         event = NewEvent("session_claimed", self.ambient.ids(), self.ambient.now(), data)
         header = Header(self.session, None, None, None, self.host)
-        position = await self._append(seal(header, [event]))
+        position = await append(self.log, seal(header, [event]))
         self.ambient.reach(places.CLAIM_SENT)
         await self._read_to(position)
         self._check_reached(position)
@@ -204,7 +204,7 @@ class Owner:
         arrived, and the next call finds out."""
         is_again, self._in_flight = self._in_flight is frame, frame
         try:
-            position = await self._append(frame, in_doubt=is_again)
+            position = await append(self.log, frame, in_doubt=is_again)
         except (AppendUnknown, asyncio.CancelledError):
             raise
         except BaseException:
@@ -223,21 +223,6 @@ class Owner:
         self._seq = frame.frame.header.seq or 0
         self.ambient.reach(places.FRAME_SAVED)
         return position
-
-    async def _append(self, frame: SealedFrame, *, in_doubt: bool = False) -> int:
-        """What is refused after an unknown outcome is the copy: the first may still arrive."""
-        for left in range(TRIES - 1, -1, -1):
-            try:
-                return await self.log.append(frame)
-            except AppendUnknown:
-                in_doubt = True
-                if left == 0:
-                    raise
-            except LogError as error:
-                if not in_doubt:
-                    raise
-                raise AppendUnknown(f"{error}; a copy sent before may be in the log") from error
-        raise AssertionError("unreachable")  # pragma: no cover
 
     async def catch_up(self) -> None:
         """Read the session up to the log's end, for an owner that starts without tables."""
@@ -318,12 +303,10 @@ async def claim(
 ) -> Owner:
     """Claim a session and know every event before the claim.
 
-    `id_` is the claim's own, new and random; one is made by default.
-
-    `tables` gives the session's head at some position, from which on the log is read where they do
-    not follow; with None it is read from its beginning. Raises SchemaError for what is no session's
-    id, ClaimLost where another claim won, and StateError for a session that a newer release has
-    written to.
+    `id_` is the claim's own, new and random; one is made by default. `tables` gives the session's
+    head at some position, from which on the log is read where they do not follow; with None it is
+    read from its beginning. Raises SchemaError for what is no session's id, ClaimLost where another
+    claim won, and StateError for a session that a newer release has written to.
     """
     check_session(session)
     head: Head | None = tables.get(("sessions", session)) if tables is not None else None
@@ -337,6 +320,27 @@ async def claim(
         await owner.catch_up()
     await owner.claim(reason, expects_seq, id_)
     return owner
+
+
+async def append(log: Log, frame: SealedFrame, *, in_doubt: bool = False) -> int:
+    """Append a sealed frame, and the same bytes again, a few times, while its outcome is unknown.
+
+    `in_doubt` says that it was sent before. Raises AppendUnknown where it still may be in the log:
+    what is refused after an unknown outcome is the copy, the first may have arrived. Before that,
+    what the log raises.
+    """
+    for left in range(TRIES - 1, -1, -1):
+        try:
+            return await log.append(frame)
+        except AppendUnknown:
+            in_doubt = True
+            if left == 0:
+                raise
+        except LogError as error:
+            if not in_doubt:
+                raise
+            raise AppendUnknown(f"{error}; a copy sent before may be in the log") from error
+    raise AssertionError("unreachable")  # pragma: no cover
 
 
 def _known_of(tables: Tables | None, session: str) -> tuple[Ownership, int]:

@@ -49,6 +49,15 @@ async def test_a_guest_frame_is_of_no_claim() -> None:
     assert reached == [FRAME_SENT]
 
 
+@pytest.mark.parametrize("outcome", ["lost", "landed"])
+async def test_a_refusal_after_an_unknown_outcome_proves_nothing(outcome: str) -> None:
+    """What is refused is the copy; the first may have arrived."""
+    log = Paper()
+    log.outcomes = [outcome, "refused"]
+    with pytest.raises(AppendUnknown):
+        await say(log, queue_input("go on", ambient()))
+
+
 async def test_what_is_unknown_is_sent_again_as_it_was() -> None:
     log = Paper()
     log.outcomes = ["landed", "lost", "ok"]
