@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from turnlog.core.errors import Fenced, SchemaError, TurnlogError
 from turnlog.core.frames import NewEvent, canonical, digest_of
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from turnlog.host.turn import Turn
 
 Json = Any
-_T = TypeVar("_T")
 MAX_OPEN = 256
 """Open dispatches of a session: what closes them must fit one frame."""
 WITHDRAWN = "The call was given up before it started."

@@ -48,10 +48,6 @@ class Stoppable(Protocol):
         """Somebody else has written to the session."""
         ...
 
-    def moved(self) -> None:
-        """The leaf was moved while the turn is open."""
-        ...
-
 
 class Link:
     """See the module's text.

@@ -168,8 +168,6 @@ class Session:
             ],
             leaf=branch,
         )
-        if self.link.turn is not None:
-            self.link.turn.moved()
         return branch
 
     async def fork(self, at: str | None = None, *, session: str | None = None) -> str:

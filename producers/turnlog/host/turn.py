@@ -51,7 +51,6 @@ class Turn:
         """Why it waits for a person, where it does."""
         self.said: Said | None = None
         self.is_aborting = False
-        self.has_moved = False
         self.busy: set[str] = set()
         self._made: set[tuple[str, int]] = set()
         self._running: set[tuple[str, int]] = set()
@@ -223,10 +222,6 @@ class Turn:
         operation = self.link.view().operation(self.operation)
         if operation is not None and operation.aborting and operation.outcome is None:
             self.abort()
-
-    def moved(self) -> None:
-        """The leaf was moved: results of calls above it are no longer placed."""
-        self.has_moved = True
 
     async def leave(self, error: BaseException | None) -> bool:
         """The body has ended. Whether the turn itself has stopped it; its cancellation is then
