@@ -17,7 +17,7 @@ from turnlog.core.errors import AppendUnknown
 from turnlog.core.fold import compactions, dispatches, entries, messages
 from turnlog.core.frames import NewEvent, seal
 from turnlog.core.ownership import Admission, Ownership
-from turnlog.owner.owner import Owner
+from turnlog.owner.owner import Owner, append
 from turnlog.testing.simulation.stores import TornStore
 
 Patch = pytest.MonkeyPatch
@@ -79,7 +79,7 @@ def t1_rule(patch: Patch) -> None:
         if all(event.type != "tool_dispatched" for event in frame.frame.events):
             return await real(self, frame)
         self._in_flight = frame
-        position = await self._append(frame)
+        position = await append(self.log, frame)
         self._in_flight, self._seq = None, frame.frame.header.seq
         return position
 
