@@ -31,6 +31,8 @@ from turnlog.testing.broker_jars import Java
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "compose"
 DOCKER_COMPOSE = Path(sys.executable).parent / "docker-compose"
+DATA = "/var/lib/kafka/data"
+"""A volume of the image, which is its user's; a new volume anywhere else would be root's."""
 TOOLS = {"kafka-broker-api-versions.sh": "org.apache.kafka.tools.BrokerApiVersionsCommand"}
 """Scripts of the image that health checks may call, each with the class that it starts."""
 ADDRESS = re.compile(r"\b([a-z][\w-]*):(\d+)\b")
@@ -115,7 +117,7 @@ class Stack:
     def __init__(self, file: Path, folder: Path, java: Java) -> None:
         self.services: dict[str, dict[str, Any]] = resolve(file)["services"]
         self._folder = folder
-        self._java = java
+        self._tools = _make_tools(folder / "bin", java)
         self.places = _places(self.services)
         self.nodes = {
             name: ImageNode(folder / name, java, self._node_environment(name))
@@ -133,12 +135,12 @@ class Stack:
         return ADDRESS.sub(here, text)
 
     def healthy(self, name: str) -> bool:
-        """Whether a service's health check says so, within the time that it has."""
+        """Whether a service's health check says so, within the time of all its tries."""
         check = self.services[name]["healthcheck"]
         kind, text = check["test"]
         assert kind == "CMD-SHELL"
-        command = self.placed(text).replace("/opt/kafka/bin", str(self._tools()))
-        seconds = int(check["timeout"].removesuffix("s"))
+        command = self.placed(text).replace("/opt/kafka/bin", str(self._tools))
+        seconds = int(check["timeout"].removesuffix("s")) * check["retries"]
         with subprocess.Popen(
             ["/bin/sh", "-c", command],
             stdout=subprocess.DEVNULL,
@@ -197,6 +199,7 @@ class Stack:
         service = self.services[name]
         environment = {key: str(value) for key, value in service["environment"].items()}
         [volume] = service["volumes"]
+        assert volume["target"] == DATA, "elsewhere the image's user may not write"
         data = self._folder / name / "data"
         for key, value in environment.items():
             bound = re.sub(r"://:(\d+)", lambda found: f"://{name}:{found[1]}", value)
@@ -204,15 +207,16 @@ class Stack:
         assert environment["KAFKA_LOG_DIRS"] == str(data), "the data is not on the volume"
         return environment
 
-    def _tools(self) -> Path:
-        folder = self._folder / "bin"
-        folder.mkdir(exist_ok=True)
-        for script, main in TOOLS.items():
-            path = folder / script
-            java = f'{self._java.command} $KAFKA_HEAP_OPTS -cp {self._java.classpath} {main}'
-            path.write_text(f'#!/bin/sh\nexec {java} "$@"\n')
-            path.chmod(0o755)
-        return folder
+
+def _make_tools(folder: Path, java: Java) -> Path:
+    """The scripts of the image's /opt/kafka/bin that are needed."""
+    folder.mkdir()
+    for script, main in TOOLS.items():
+        path = folder / script
+        command = f"{java.command} $KAFKA_HEAP_OPTS -cp {java.classpath} {main}"
+        path.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
+        path.chmod(0o755)
+    return folder
 
 
 def _entrypoint() -> list[str]:
@@ -222,10 +226,14 @@ def _entrypoint() -> list[str]:
 
 def _places(services: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     """Each address that a node listens on, or that is published for it, and one here for it."""
+    listeners = {
+        name: service.get("environment", {}).get("KAFKA_LISTENERS", "")
+        for name, service in services.items()
+    }
     addresses = [
         f"{name}:{port}"
-        for name, service in services.items()
-        for port in re.findall(r"://:(\d+)", service.get("environment", {}).get("KAFKA_LISTENERS", ""))
+        for name, text in listeners.items()
+        for port in re.findall(r"://:(\d+)", text)
     ]
     places = dict(zip(addresses, _free_addresses(len(addresses)), strict=True))
     for name, service in services.items():

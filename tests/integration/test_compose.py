@@ -10,24 +10,27 @@ import shutil
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
 from tests.contract.adapter import talking
 from tests.integration.compose import (
     FOLDER,
     ROOT,
+    ImageNode,
     Stack,
     compose_config,
     dockerfile,
     resolve,
     sent_to_the_build,
 )
-from tests.integration.kafka_topics import make_raw, open_log, with_cluster
+from tests.integration.kafka_topics import administering, make_raw, open_log, with_cluster
 from turnlog.core.errors import AppendUnknown, UsageError
 from turnlog.core.frames import SealedFrame
 from turnlog.log.kafka.log import KafkaLog
@@ -141,6 +144,27 @@ def test_both_files_can_run_at_once() -> None:
     assert len(ids) == 2
 
 
+def test_the_docs_name_what_is_there() -> None:
+    files = [resolve(file) for file in FILES]
+    section = DOCS.partition("\n## With Docker\n")[2].partition("\n## ")[0]
+    text = section + "".join(file.read_text() for file in FILES)
+    ports = {
+        port["published"]
+        for each in files
+        for service in each["services"].values()
+        for port in service.get("ports", [])
+    }
+    assert set(re.findall(r"localhost:(\d+)", text)) == ports
+    things = [*files[0]["volumes"].values(), *files[0]["networks"].values()]
+    things += [*files[1]["volumes"].values(), *files[1]["networks"].values()]
+    named = set(re.findall(r"turnlog-\w+_[\w-]+", text))
+    assert len(named) > 2
+    assert named <= {thing["name"] for thing in things}
+    assert set(re.findall(r"-f (compose/\S+\.yaml)", text)) == {
+        str(file.relative_to(ROOT)) for file in FILES
+    }
+
+
 # ---- what they do -----------------------------------------------------------------------------
 
 
@@ -151,7 +175,6 @@ async def test_one_node(tmp_path: Path, java: Java) -> None:
     sent = {session: talking(session, FRAMES) for session in SESSIONS}
 
     def first() -> None:
-        assert not stack.healthy("kafka")
         stack.__enter__()
         assert stack.healthy("kafka")
         made, again = stack.run("topics"), stack.run("topics")
@@ -161,6 +184,7 @@ async def test_one_node(tmp_path: Path, java: Java) -> None:
         for command in told_to_the_shell(ONE):
             done = stack.run("shell", command)
             assert done.returncode == 0, done.stderr
+        check_settings(stack, "localhost:9092")
         assert settings_of_a_new_topic(stack, "localhost:9092") == {
             "message.timestamp.type": "LogAppendTime",
             "min.insync.replicas": "1",
@@ -188,6 +212,7 @@ async def test_three_nodes_and_one_of_them_dies(tmp_path: Path, java: Java) -> N
         assert await healthy(stack) == {"kafka-1", "kafka-2", "kafka-3"}
         made = await asyncio.to_thread(stack.run, "topics")
         assert made.returncode == 0, made.stderr
+        await asyncio.to_thread(check_settings, stack, hosts)
         assert await asyncio.to_thread(settings_of_a_new_topic, stack, "localhost:29092") == {
             "message.timestamp.type": "LogAppendTime",
             "min.insync.replicas": "2",
@@ -212,13 +237,39 @@ async def test_three_nodes_and_one_of_them_dies(tmp_path: Path, java: Java) -> N
             await check(log, sent)
 
 
+@pytest.mark.proof
+@pytest.mark.timeout(300)
+async def test_from_one_node_to_three(tmp_path: Path, java: Java) -> None:
+    """As the docs say it."""
+    [line] = re.findall(r"turnlog copy kafka://localhost\S+ kafka://localhost\S+", DOCS)
+    (tmp_path / "one").mkdir()
+    (tmp_path / "three").mkdir()
+    sent = {session: talking(session, FRAMES) for session in SESSIONS}
+    async with (
+        running(Stack(ONE, tmp_path / "one", java)) as one,
+        running(Stack(THREE, tmp_path / "three", java)) as three,
+    ):
+        for stack in (one, three):
+            done = await asyncio.to_thread(stack.run, "topics")
+            assert done.returncode == 0, done.stderr
+        _, _, source, target = line.split()
+        async with open_log(one.placed(source), tmp_path / "one.db") as log:
+            await asyncio.gather(*(append(log, frames) for frames in sent.values()))
+        one.places |= three.places
+        done = await asyncio.to_thread(one.run, "shell", line)
+        assert done.returncode == 0, done.stderr
+        async with open_log(three.placed(target), tmp_path / "three.db") as log:
+            await check(log, sent)
+
+
 @asynccontextmanager
 async def running(stack: Stack) -> AsyncGenerator[Stack]:
     await asyncio.to_thread(stack.__enter__)
     try:
         yield stack
     finally:
-        await asyncio.to_thread(stack.__exit__)
+        for node in stack.nodes.values():  # nobody needs what they hold, and an orderly end is slow
+            node.kill()
 
 
 async def healthy(stack: Stack) -> set[str]:
@@ -252,6 +303,24 @@ async def check(log: KafkaLog, sent: dict[str, list[SealedFrame]]) -> None:
         seen = list(dict.fromkeys([each.record async for each in stored]))
         assert seen == [frame.record for frame in frames]
     assert list(log.verify()) == []
+
+
+def check_settings(stack: Stack, servers: str) -> None:
+    """Each setting of each node is one that Kafka knows, and is in force."""
+
+    async def ask(node: ImageNode) -> dict[str, str]:
+        wanted = ConfigResource(ConfigResourceType.BROKER, str(node.number))
+        async with administering(stack.placed(servers)) as admin:
+            [answer] = await admin.describe_configs([wanted])
+        ((code, _, _, _, entries),) = answer.resources
+        assert code == 0
+        return {entry[0]: entry[1] for entry in entries}
+
+    for node in stack.nodes.values():
+        found = asyncio.run(ask(node))
+        wanted = node.settings()
+        assert len(wanted) > 12
+        assert {name: found.get(name) for name in wanted} == wanted
 
 
 def settings_of_a_new_topic(stack: Stack, server: str) -> dict[str, str]:
@@ -296,7 +365,14 @@ def test_the_wheel_can_be_made_of_what_is_sent(context: Path, tmp_path: Path) ->
         [sys.executable, "-m", *command], cwd=context, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert list((tmp_path / "wheels").glob("turnlog-*.whl"))
+    [wheel] = (tmp_path / "wheels").glob("turnlog-*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        held = {name for name in archive.namelist() if name.endswith(".py")}
+    assert held == {
+        path.relative_to(ROOT / root).as_posix()
+        for root in ("streams", "producers", "consumers")
+        for path in (ROOT / root).rglob("*.py")
+    }
 
 
 @pytest.mark.proof
