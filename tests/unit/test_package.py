@@ -100,7 +100,8 @@ def test_every_package_in_the_wheel_says_that_it_is_typed(built: Built) -> None:
 def test_the_sdist_holds_what_is_needed_to_check_it(built: Built) -> None:
     files = sdist_files(built.sdist)
     assert {"Makefile", "constraints.txt", "pyproject.toml", "README.md", "LICENSE"} <= files
-    assert files_below(ROOT / "tests") | files_below(ROOT / "docs") <= files
+    for folder in ("tests", "docs", "compose"):
+        assert files_below(ROOT / folder) <= files
 
 
 def test_the_sdist_builds_the_same_wheel(built: Built) -> None:
