@@ -75,6 +75,9 @@ async def _try(client: Client, host: str, port: int) -> Obstacle | None:
 
 def _explain(client: Client, place: str, error: Exception) -> Obstacle:
     """An error of one try, in words."""
+    cause = error.__cause__ if isinstance(error, KafkaConnectionError) else error
+    if isinstance(cause, ssl.SSLError):  # some of these are a ValueError, too
+        return _explain_ssl(client, place, cause)
     if isinstance(error, SaslAuthenticationFailed | ValueError | AssertionError):
         # the last two are what the client makes of a server that does not know the password, either
         return Obstacle(
@@ -94,14 +97,13 @@ def _explain(client: Client, place: str, error: Exception) -> Obstacle:
             f" {client.protocol.removeprefix('SASL_')} there",
             final=True,
         )
-    if isinstance(error, ssl.SSLError):
-        return _explain_ssl(client, place, error)
     if isinstance(error, TimeoutError):
         return Obstacle(f"{place} does not answer within {TRY_S:g} s", odd=True)
     if isinstance(error, KafkaConnectionError | ConnectionResetError):
+        more = " and whether it wants another certificate" if client.protocol == "SSL" else ""
         return Obstacle(
             f"{place} closes the connection: security.protocol is {client.protocol}; see which one"
-            " that port has",
+            f" that port has{more}",
             odd=True,
         )
     said = getattr(error, "strerror", None) or str(error) or type(error).__name__

@@ -1,0 +1,111 @@
+"""A broker that encrypts and authenticates: what works, and what is said where it does not."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import time
+from pathlib import Path
+
+import pytest
+
+import turnlog.log
+from tests.contract.adapter import talking
+from tests.secured import PASSWORDS, Acl, Secured
+from turnlog.core.errors import LogUnavailable
+from turnlog.core.frames import Record
+from turnlog.log import topics
+
+pytestmark = [pytest.mark.xdist_group("secured"), pytest.mark.timeout(240)]
+HOST = ("Describe", "DescribeConfigs", "Read", "Write")
+
+
+def granted(secured: Secured, user: str) -> str:
+    """A new topic on which a user may do what a host does; gives its name."""
+    name = secured.make_topic()
+    meta = [Acl(each, f"{name}-meta") for each in ("Describe", "Read")]
+    secured.allow(user, [*(Acl(each, name) for each in HOST), *meta])
+    return name
+
+
+def work(url: str, kafka: dict[str, str], tables: Path) -> None:
+    """Look at the topic, append, and read it back."""
+    frames = talking("s", 2)
+
+    async def append_and_read() -> list[Record]:
+        async with turnlog.log.open(url, tables=f"sqlite:{tables}", kafka=kafka) as log:
+            for frame in frames:
+                await log.append(frame)
+            return [stored.record async for stored in log.read()]
+
+    assert not topics.look(url, kafka=kafka).problems
+    assert asyncio.run(append_and_read()) == [frame.record for frame in frames]
+
+
+@pytest.mark.parametrize("user", ["alice", "bob"])
+def test_by_a_password_all_of_it_works(
+    secured: Secured, tmp_path: Path, user: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    name = granted(secured, user)
+    kafka = secured.settings(user)
+    work(f"kafka://{secured.sasl}/{name}", kafka, tmp_path / "tables.db")
+    assert "MetadataRequest" in caplog.text  # each request is logged, but for the one with
+    assert PASSWORDS[user] not in caplog.text
+
+
+def test_by_a_certificate_all_of_it_works(secured: Secured, tmp_path: Path) -> None:
+    name = granted(secured, "carol")
+    kafka = secured.certificate("client")
+    work(f"kafka://{secured.tls}/{name}", kafka, tmp_path / "tables.db")
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"sasl_password": "wr0ng"}, r"refuses user 'alice': look at sasl\.username"),
+        ({"sasl_mechanism": "PLAIN"}, r"refuses user 'alice'.*sasl\.mechanism \(PLAIN\)"),
+        ({"sasl_mechanism": "SCRAM-SHA-256"}, "does not know the mechanism SCRAM-SHA-256"),
+        ({"ssl_ca_location": "other-ca.pem"}, r"is not trusted.*set ssl\.ca\.location"),
+        ({"security_protocol": "PLAINTEXT"}, "closes the connection: security.protocol is PLAIN"),
+        ({"security_protocol": "SASL_PLAINTEXT"}, "closes the connection: security.protocol is "),
+        ({"security_protocol": "SSL"}, "closes the connection: security.protocol is SSL"),
+    ],
+)
+def test_who_does_not_get_in_is_told_why(
+    secured: Secured, tmp_path: Path, changed: dict[str, str], said: str
+) -> None:
+    name = secured.make_topic()
+    kafka = secured.settings("alice", **changed)
+    check_refusal(f"kafka://{secured.sasl}/{name}", kafka, tmp_path, said)
+
+
+def test_a_certificate_that_is_not_known(secured: Secured, tmp_path: Path) -> None:
+    url = f"kafka://{secured.tls}/{secured.make_topic()}"
+    check_refusal(url, secured.certificate("unknown"), tmp_path, "certificate")
+
+
+def test_tls_where_there_is_none(secured: Secured, tmp_path: Path) -> None:
+    url = f"kafka://{secured.broker.servers}/{secured.make_topic()}"
+    said = "security.protocol is SASL_SSL; see which one that port has"
+    check_refusal(url, secured.settings(), tmp_path, said)
+    kafka = secured.settings(security_protocol="SASL_PLAINTEXT")
+    check_refusal(url, kafka, tmp_path, "authenticates nobody.* must be PLAINTEXT there")
+
+
+def test_a_certificate_for_another_host(secured: Secured, tmp_path: Path) -> None:
+    servers = secured.sasl.replace("127.0.0.1", "localhost")
+    url = f"kafka://{servers}/{secured.make_topic()}"
+    check_refusal(url, secured.settings(), tmp_path, "is for another host")
+
+
+def check_refusal(url: str, kafka: dict[str, str], folder: Path, said: str) -> None:
+    """Opening fails for the reason that is said, and not since nobody answered for 15 s."""
+    began = time.monotonic()
+    with pytest.raises(LogUnavailable) as error:
+        turnlog.log.open(url, tables=f"sqlite:{folder}/tables.db", kafka=kafka)
+    print(f"{time.monotonic() - began:.1f} s: {error.value}")
+    assert "no broker answers" not in str(error.value)
+    assert re.search(said, str(error.value)), str(error.value)
+    assert not any(each in str(error.value) for each in (*PASSWORDS.values(), "wr0ng"))
