@@ -9,9 +9,10 @@ from typing import TypeVar
 from turnlog.log.kafka import topic
 from turnlog.log.kafka.address import Address, parse
 from turnlog.log.kafka.cluster import Cluster
+from turnlog.log.kafka.settings import Client
 from turnlog.log.kafka.topic import RULES, Found, Problem
 
-__all__ = ["PARTITIONS", "REPLICATION", "RULES", "Found", "Problem", "create", "look"]
+__all__ = ["PARTITIONS", "REPLICATION", "RULES", "Found", "Problem", "check", "create", "look"]
 
 PARTITIONS = 12
 """How many by default: enough for a dozen workers, and few enough for one. It can never change."""
@@ -46,6 +47,11 @@ def create(
 def look(url: str, *, kafka: Mapping[str, object] | None = None) -> Found:
     """A log's topic as it is, with what is wrong. Raises as `create` does."""
     return _run(url, kafka, lambda cluster, address: topic.look(cluster, address.topic))
+
+
+def check(url: str | None, kafka: Mapping[str, object]) -> None:
+    """Raise UsageError for a URL or settings that cannot be used. No broker is asked."""
+    Client(parse(url).servers if url is not None else "", kafka)
 
 
 def _run(
