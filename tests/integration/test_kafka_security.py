@@ -13,9 +13,11 @@ import pytest
 import turnlog.log
 from tests.contract.adapter import talking
 from tests.secured import PASSWORDS, Acl, Secured
-from turnlog.core.errors import LogUnavailable
+from turnlog.core.errors import AppendRefused, LogUnavailable
 from turnlog.core.frames import Record
-from turnlog.log import topics
+from turnlog.log import EmbeddedLog, topics
+from turnlog.log.kafka.address import parse
+from turnlog.log.kafka.log import KafkaLog
 
 pytestmark = [pytest.mark.xdist_group("secured"), pytest.mark.timeout(240)]
 HOST = ("Describe", "DescribeConfigs", "Read", "Write")
@@ -109,3 +111,70 @@ def check_refusal(url: str, kafka: dict[str, str], folder: Path, said: str) -> N
     assert "no broker answers" not in str(error.value)
     assert re.search(said, str(error.value)), str(error.value)
     assert not any(each in str(error.value) for each in (*PASSWORDS.values(), "wr0ng"))
+
+
+def test_a_right_that_is_taken_away_is_named_and_given_back_in_a_process_that_goes_on(
+    secured: Secured, tmp_path: Path
+) -> None:
+    name = secured.make_topic()
+    meta = Acl("Read", f"{name}-meta")
+    rights = [Acl(each, name) for each in HOST]
+    frames = talking("s", 9)
+    kafka = secured.settings()
+
+    async def allow(*operations: str) -> None:
+        kept = [right for right in rights if right.operation in operations]
+        await asyncio.to_thread(secured.allow, "alice", [*kept, meta])
+
+    async def run() -> None:
+        url = f"kafka://{secured.sasl}/{name}"
+        async with turnlog.log.open(url, tables=f"sqlite:{tmp_path}/t.db", kafka=kafka) as log:
+            await log.append(frames[0])
+            assert [stored.position async for stored in log.read()] == [1]
+            await allow("Describe", "DescribeConfigs", "Write")
+            with pytest.raises(LogUnavailable, match=f"no right to Read topic '{name}'"):
+                for frame in frames[1:]:  # a question that was under way is still answered
+                    end = await log.append(frame)
+                    assert [stored.position async for stored in log.read()]
+            await allow("Describe", "DescribeConfigs", "Read")
+            with pytest.raises(AppendRefused, match=f"no right to Write topic '{name}'"):
+                await log.append(frames[-1])
+            await allow(*HOST)
+            assert await log.append(frames[-1]) == end + 1
+            await until_read(log, [*range(1, end + 2)])
+
+    secured.allow("alice", [*rights, meta])
+    asyncio.run(run())
+
+
+async def until_read(log: EmbeddedLog, positions: list[int]) -> None:
+    """Return once these are read. A reader that was denied tries again by itself, within a second;
+    what is asked for before is told of the last answer."""
+    while True:
+        try:
+            assert [stored.position async for stored in log.read()] == positions
+            return
+        except LogUnavailable:
+            await asyncio.sleep(0.1)
+
+
+def test_a_password_that_is_no_longer_right_ends_an_append_at_once(
+    secured: Secured, tmp_path: Path
+) -> None:
+    name = granted(secured, "alice")
+    url = f"kafka://{secured.sasl}/{name}"
+    (frame, *_) = talking("s", 2)
+
+    async def run() -> None:
+        log = KafkaLog(
+            parse(url), tables=tmp_path / "t.db", busy_ms=5_000, kafka=secured.settings()
+        )
+        client = log._cluster.client  # as if it had changed since
+        for settings in (client.every, client.producer):
+            settings["sasl_plain_password"] = "wr0ng"
+        async with log:
+            with pytest.raises(AppendRefused, match="refuses user 'alice'") as error:
+                await log.append(frame)
+            assert not error.value.retriable
+
+    asyncio.run(run())

@@ -15,9 +15,11 @@ from turnlog.log.client import ALIASES, REFUSED, SETTINGS
 _HEAD = """\
 # Settings
 
-A flag wins over a variable of the environment, that over a `.env` in the working directory, and that over the config file: `turnlog/config.toml`
-in your folder for settings (`~/.config` on Linux), or the one that `TURNLOG_CONFIG` names. `turnlog config show` prints what is in force
-and where it comes from; `turnlog config check` says what is wrong, and with `--connect` whether the log can be reached.
+A flag wins over a variable of the environment, that over a `.env` in the working directory, and
+that over the config file: `turnlog/config.toml` in your folder for settings (`~/.config` on
+Linux), or the one that `TURNLOG_CONFIG` names. `turnlog config show` prints what is in force and
+where it comes from; `turnlog config check` says what is wrong, and with `--connect` whether the
+log can be reached.
 
 ```toml
 log = "kafka://kafka-1.example.org:9093,kafka-2.example.org:9093/sessions"
@@ -33,14 +35,17 @@ ssl.ca.location = "/etc/ssl/kafka-ca.pem"
 _KAFKA = """\
 ## Kafka's clients
 
-Under Kafka's own names, as Java's clients and librdkafka have them: in the table `[kafka]` of the config file, as a variable, as `--kafka NAME=VALUE`, or in
-Python as `turnlog.log.open(url, kafka={…})` and `turnlog.log.topics.create(url, kafka={…})`. A secret is not taken from a flag, which other users of a
-machine can see, and is never printed. A name that is not known is refused. Which rights a user needs is told in [kafka-security.md](kafka-security.md).
+Under Kafka's own names, as Java's clients and librdkafka have them: in the table `[kafka]` of the
+config file, as a variable, as `--kafka NAME=VALUE`, or in Python as `turnlog.log.open(url,
+kafka={…})` and `turnlog.log.topics.create(url, kafka={…})`. A secret is not taken from a flag,
+which other users of a machine can see, and is never printed. A name that is not known is refused.
+Which rights a user needs is told in [kafka-security.md](kafka-security.md).
 """
 _REFUSED = """\
 ## What cannot be set
 
-These names of Kafka's are refused, for a promise of the log depends on them, or there is nothing that they could do.
+These names of Kafka's are refused, for a promise of the log depends on them, or there is nothing
+that they could do.
 """
 
 

@@ -73,8 +73,9 @@ class Cluster:
         await self._ask(TopicRequest("__consumer_offsets"))  # any question tells it
         return len(self._client.cluster.brokers())
 
-    async def topic(self, name: str) -> Topic | None:
-        """A topic, None where there is none."""
+    async def topic(self, name: str, *, wanted: str = "Describe") -> Topic | None:
+        """A topic, None where there is none. `wanted` is the right that is asked for, where there
+        is not even that to see it."""
         until = time.monotonic() + NEWS_S
         while True:
             answer = await self._ask(TopicRequest(name))
@@ -85,7 +86,7 @@ class Cluster:
                 return None
             await asyncio.sleep(PAUSE_S)
         if code:
-            raise self._refused("Describe", name, code)
+            raise self._refused(wanted, name, code)
         found: dict[int, Partition] = {}
         for _, number, leader, _, replicas, in_sync, *_ in partitions:
             found[number] = Partition(leader, tuple(replicas), tuple(in_sync))

@@ -139,10 +139,11 @@ def _explain_ssl(client: Client, place: str, error: ssl.SSLError) -> Obstacle:
 
 def denial(client: Client, operation: str, topic: str) -> str:
     """That a right is missing, and how it is given."""
+    more = " (Read and Write bring it along)" if operation == "Describe" else ""
     who = f"user {client.user!r}" if client.user else "this client"
     principal = client.user or "NAME"
     return (
-        f"kafka://{client.servers}: {who} has no right to {operation} topic {topic!r}; give it by:"
-        f" kafka-acls.sh --bootstrap-server {client.servers} --add --allow-principal"
+        f"kafka://{client.servers}: {who} has no right to {operation} topic {topic!r}{more}; give"
+        f" it by: kafka-acls.sh --bootstrap-server {client.servers} --add --allow-principal"
         f" User:{principal} --operation {operation} --topic {topic}"
     )

@@ -14,9 +14,10 @@ from typing import Any
 from turnlog.core.errors import UsageError
 from turnlog.log.client import SETTINGS, Secret, User, check, read
 
+_TIMEOUT = "request.timeout.ms"
 _ALL = {
     "client.id": "client_id",
-    "request.timeout.ms": "request_timeout_ms",
+    _TIMEOUT: "request_timeout_ms",
     "metadata.max.age.ms": "metadata_max_age_ms",
     "connections.max.idle.ms": "connections_max_idle_ms",
 }
@@ -31,6 +32,7 @@ _CONSUMER = {
 }
 _APPEND_MS = 10_000
 """How long a broker may take to answer an append, where nothing else is said."""
+_DEFAULTS = {name: each.default for name, each in SETTINGS.items() if name != _TIMEOUT}
 
 
 class Client:
@@ -49,8 +51,7 @@ class Client:
         self.every: dict[str, Any] = {
             "bootstrap_servers": servers,
             "security_protocol": self.protocol,
-            "client_id": SETTINGS["client.id"].default,
-            **_chosen(values, _ALL),
+            **_chosen({**_DEFAULTS, **values}, _ALL),
         }
         if self.protocol in ("SSL", "SASL_SSL"):
             self.every["ssl_context"] = _ssl_context(values)
@@ -60,8 +61,7 @@ class Client:
                 "sasl_plain_username": user.name,
                 "sasl_plain_password": _password(user, values),
             }
-        defaults = {name: each.default for name, each in SETTINGS.items()}
-        producer = _chosen({**defaults, **values}, _PRODUCER)
+        producer = _chosen({**_DEFAULTS, **values}, _PRODUCER)
         if producer["compression_type"] == "none":
             producer["compression_type"] = None
         self.producer: dict[str, Any] = {
@@ -71,7 +71,7 @@ class Client:
         }
         self.consumer: dict[str, Any] = {
             **self.every,
-            **_chosen({**defaults, **values}, _CONSUMER),
+            **_chosen({**_DEFAULTS, **values}, _CONSUMER),
         }
 
 

@@ -177,7 +177,7 @@ def _lost(name: str, begins: list[int]) -> list[Problem]:
 async def read_meta(cluster: Cluster, name: str) -> Meta | None:
     """What is written down of a topic; None where nothing is."""
     where = TopicPartition(name + SUFFIX, 0)
-    if await cluster.topic(where.topic) is None:
+    if await cluster.topic(where.topic, wanted="Read") is None:
         return None
     (begin,), (end,) = (
         await cluster.offsets(where.topic, BEGINNING),
