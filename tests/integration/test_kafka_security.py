@@ -14,7 +14,7 @@ import turnlog.log
 from tests.contract.adapter import talking
 from tests.secured import PASSWORDS, Acl, Secured
 from turnlog.core.errors import AppendRefused, LogUnavailable
-from turnlog.core.frames import Record
+from turnlog.core.frames import Record, SealedFrame
 from turnlog.log import EmbeddedLog, topics
 from turnlog.log.kafka.address import parse
 from turnlog.log.kafka.log import KafkaLog
@@ -133,9 +133,8 @@ def test_a_right_that_is_taken_away_is_named_and_given_back_in_a_process_that_go
             assert [stored.position async for stored in log.read()] == [1]
             await allow("Describe", "DescribeConfigs", "Write")
             with pytest.raises(LogUnavailable, match=f"no right to Read topic '{name}'"):
-                for frame in frames[1:]:  # a question that was under way is still answered
-                    end = await log.append(frame)
-                    assert [stored.position async for stored in log.read()]
+                await append_and_read(log, frames[1:])
+            end = await log.end()
             await allow("Describe", "DescribeConfigs", "Read")
             with pytest.raises(AppendRefused, match=f"no right to Write topic '{name}'"):
                 await log.append(frames[-1])
@@ -145,6 +144,13 @@ def test_a_right_that_is_taken_away_is_named_and_given_back_in_a_process_that_go
 
     secured.allow("alice", [*rights, meta])
     asyncio.run(run())
+
+
+async def append_and_read(log: EmbeddedLog, frames: list[SealedFrame]) -> None:
+    """One after the other: a question that was under way is still answered when a right is gone."""
+    for frame in frames:
+        await log.append(frame)
+        assert [stored.position async for stored in log.read()]
 
 
 async def until_read(log: EmbeddedLog, positions: list[int]) -> None:
