@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_settings import (
@@ -89,12 +89,17 @@ def _look(origin: str, source: Callable[..., Callable[[], Values]], *place: Path
         return Layer(origin, {}, [f"{origin}: {error}"])
     problems: list[str] = []
     variables: Mapping[str, str] | None = getattr(asked, "env_vars", None)
-    kafka: object = values.pop(KAFKA, {}) if variables is None else _from_variables(variables)
+    if variables is None:
+        kafka: Any = values.pop(KAFKA, {})
+    else:
+        kafka = _from_variables(variables)
+        # a `.env` is for others, too
+        values = {name: value for name, value in values.items() if name in Fields.model_fields}
     if isinstance(kafka, dict):
-        kafka, wrong = _read_kafka(_flat(kafka))
+        found, wrong = _read_kafka(_flat(cast(Values, kafka)))
         problems += [f"{origin}: {each}" for each in wrong]
-        if kafka:
-            values[KAFKA] = kafka
+        if found:
+            values[KAFKA] = found
     else:
         problems.append(f"{origin}: kafka: must be a table of Kafka's settings")
     fields = {name: value for name, value in values.items() if name != KAFKA}
@@ -120,7 +125,7 @@ def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, object]:
     found: dict[str, object] = {}
     for name, value in table.items():
         if isinstance(value, dict):
-            found |= _flat(value, f"{prefix}{name}.")
+            found |= _flat(cast(Values, value), f"{prefix}{name}.")
         else:
             found[prefix + name] = value
     return found
