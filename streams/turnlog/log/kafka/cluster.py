@@ -24,8 +24,9 @@ from turnlog.log.kafka.wire import TopicRequest
 BEGINNING, END = -2, -1
 ASK_S = 15.0
 """How long a question is asked again before it fails."""
-ODD_S = 3.0
-"""How long a broker that was never spoken to may end connections: it may be starting."""
+ODD_S = 5.0
+"""How long whoever was never spoken to may end connections, as what stands before a broker does
+that is only starting; then it is said."""
 PAUSE_S = 0.1
 NEWS_S = 1.0
 """How long a new topic may be unknown to one of several brokers."""
@@ -193,7 +194,9 @@ class Cluster:
         if obstacle is not None and (
             obstacle.final or (obstacle.odd and not self._spoken and waited_s > ODD_S)
         ):
-            raise LogUnavailable(f"kafka://{self.servers}: {obstacle.said}") from error
+            raise LogUnavailable(
+                f"kafka://{self.servers}: {obstacle.said}", retriable=not obstacle.final
+            ) from error
         if waited_s > self._ask_s:
             why = obstacle.said if obstacle is not None else repr(error)
             raise LogUnavailable(

@@ -7,6 +7,7 @@ one of them fails, each address is tried once more by itself, and what it ends w
 from __future__ import annotations
 
 import asyncio
+import shlex
 import ssl
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -100,10 +101,10 @@ def _explain(client: Client, place: str, error: Exception) -> Obstacle:
     if isinstance(error, TimeoutError):
         return Obstacle(f"{place} does not answer within {TRY_S:g} s", odd=True)
     if isinstance(error, KafkaConnectionError | ConnectionResetError):
-        more = " and whether it wants another certificate" if client.protocol == "SSL" else ""
+        more = ", whether it wants another certificate" if client.protocol == "SSL" else ""
         return Obstacle(
             f"{place} closes the connection: security.protocol is {client.protocol}; see which one"
-            f" that port has{more}",
+            f" that port has{more}, and that the broker is ready",
             odd=True,
         )
     said = getattr(error, "strerror", None) or str(error) or type(error).__name__
@@ -141,9 +142,9 @@ def denial(client: Client, operation: str, topic: str) -> str:
     """That a right is missing, and how it is given."""
     more = " (Read and Write bring it along)" if operation == "Describe" else ""
     who = f"user {client.user!r}" if client.user else "this client"
-    principal = client.user or "NAME"
+    principal = shlex.quote(f"User:{client.user or 'NAME'}")
     return (
         f"kafka://{client.servers}: {who} has no right to {operation} topic {topic!r}{more}; give"
         f" it by: kafka-acls.sh --bootstrap-server {client.servers} --add --allow-principal"
-        f" User:{principal} --operation {operation} --topic {topic}"
+        f" {principal} --operation {operation} --topic {topic}"
     )
