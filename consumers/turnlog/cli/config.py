@@ -134,7 +134,7 @@ def _doubtful_variables() -> list[str]:
     for name in sorted(os.environ):
         if not name.startswith("TURNLOG_") or name.startswith(VARIABLE_PREFIX) or name in known:
             continue
-        nearest = get_close_matches(name, known, 1, 0.8)
+        nearest = get_close_matches(name, known, 1, 0.9)
         if nearest:
             notes.append(f"the variable {name} is no setting; do you mean {nearest[0]}?")
     return notes

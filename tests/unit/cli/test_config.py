@@ -56,6 +56,7 @@ def test_a_check_names_all_that_is_wrong_and_where(
     write(turnlog, 'lgo = "x"\ntables = 3\n[kafka]\nacks = "hunter2"\nlinger.ms = -1\n')
     monkeypatch.setenv("TURNLOG_MASK", '{"a": 1}')
     monkeypatch.setenv("TURNLOG_TABELS", "x")
+    monkeypatch.setenv("TURNLOG_SAMPLES", "x")  # whose that is nobody knows
     (turnlog.folder / ".env").write_text("TURNLOG_KAFKA_GROUP_ID=hunter2\n")
     checked = turnlog("config", "check", "--json")
     assert checked.status == 1
