@@ -6,8 +6,9 @@ import pytest
 from hypothesis import settings
 
 from tests.kafka import kafka_servers
+from tests.secured import secured
 
-__all__ = ["kafka_servers"]
+__all__ = ["kafka_servers", "secured"]
 
 PROOF = os.environ.get("TURNLOG_PROOF") == "1"
 

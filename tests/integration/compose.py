@@ -81,7 +81,8 @@ class ImageNode(Node):
 
     def __init__(self, folder: Path, java: Java, environment: Mapping[str, str]) -> None:
         number = int(environment["KAFKA_NODE_ID"])
-        super().__init__(number, folder, java, settings=(), cluster=environment["CLUSTER_ID"])
+        cluster = environment["CLUSTER_ID"]
+        super().__init__(number, folder, java, settings=(), cluster=cluster, users={})
         self._environment = environment
 
     def format(self) -> None:

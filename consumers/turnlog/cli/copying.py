@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 
-from turnlog.cli.opening import open_log
+from turnlog.cli.opening import check_options, open_log
 from turnlog.cli.plain import counted
 from turnlog.cli.restore import move, present, summary
 from turnlog.cli.terminal import Terminal
@@ -20,6 +20,7 @@ from turnlog.query.transfer import Lines, Plan, examine
 
 def copy_log(terminal: Terminal, source: str, target: str, sessions: list[str]) -> None:
     """Copy some sessions or all."""
+    check_options(terminal.common, [source, target])
     asyncio.run(_copy(terminal, source, target, sessions))
 
 

@@ -16,6 +16,24 @@ LogOption: TypeAlias = Annotated[
         " file in your data folder.",
     ),
 ]
+TablesOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--tables",
+        metavar="URL",
+        help="Where the tables of a Kafka log lie, as sqlite:FILE; else a file in your data folder"
+        " for each topic.",
+    ),
+]
+KafkaOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--kafka",
+        metavar="NAME=VALUE",
+        help="A setting of Kafka's clients under Kafka's own name; may be repeated. No secrets:"
+        " these come from TURNLOG_KAFKA_… or the config file.",
+    ),
+]
 JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print data as JSON.")]
 QuietOption: TypeAlias = Annotated[
     bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")
@@ -46,3 +64,5 @@ class Common(NamedTuple):
     quiet: bool = False
     verbose: bool = False
     no_color: bool = False
+    tables: str | None = None
+    kafka: list[str] | None = None

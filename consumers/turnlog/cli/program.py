@@ -23,7 +23,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-config = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Show settings.")
+config = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Show and check settings.")
 topics = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Make and check the topics of Kafka logs."
 )
@@ -87,6 +87,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
 for name, command in COMMANDS.items():
     app.command(name)(command)
 config.command("show")(inputs.config_show)
+config.command("check")(inputs.config_check)
 app.add_typer(config, name="config")
 for name, command in (
     ("create", kafka.create),

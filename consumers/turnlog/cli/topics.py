@@ -6,7 +6,7 @@ from typing import Any
 
 from turnlog.cli.guard import FAILED
 from turnlog.cli.plain import counted
-from turnlog.cli.settings import choose_log
+from turnlog.cli.settings import choose_kafka, choose_log
 from turnlog.cli.terminal import Terminal
 from turnlog.log import topics
 from turnlog.log.topics import Found
@@ -18,18 +18,23 @@ def create_topic(
     terminal: Terminal, url: str | None, *, partitions: int, replication: int | None
 ) -> None:
     """Make a topic, or say what is wrong with the one that is there."""
-    found = topics.create(_url(terminal, url), partitions=partitions, replication=replication)
+    found = topics.create(
+        _url(terminal, url),
+        partitions=partitions,
+        replication=replication,
+        kafka=_kafka(terminal),
+    )
     _print_check(terminal, found)
 
 
 def check_topic(terminal: Terminal, url: str | None) -> None:
     """Say what is wrong with a topic, and how it is mended."""
-    _print_check(terminal, topics.look(_url(terminal, url)))
+    _print_check(terminal, topics.look(_url(terminal, url), kafka=_kafka(terminal)))
 
 
 def describe_topic(terminal: Terminal, url: str | None) -> None:
     """Print what there is to know of a topic."""
-    found = topics.look(_url(terminal, url))
+    found = topics.look(_url(terminal, url), kafka=_kafka(terminal))
     if terminal.common.json:
         terminal.document(_as_data(found))
         return
@@ -81,6 +86,10 @@ def _as_data(found: Found) -> dict[str, Any]:
         "problems": [problem._asdict() for problem in found.problems],
         "notes": found.notes,
     }
+
+
+def _kafka(terminal: Terminal) -> dict[str, str]:
+    return {name: chosen.value for name, chosen in choose_kafka(terminal.common.kafka).items()}
 
 
 def _url(terminal: Terminal, url: str | None) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from turnlog.core.errors import LogUnavailable, UsageError
@@ -40,6 +40,7 @@ def open(
     progress: Progress | None = None,
     busy_ms: int = BUSY_MS,
     tables: str | None = None,
+    kafka: Mapping[str, object] | None = None,
 ) -> EmbeddedLog:
     """Open the log of a URL, and bring its tables up to date where they lag.
 
@@ -48,6 +49,7 @@ def open(
     this function is synchronous, so call it in a thread where that matters. Without `catch_up`
     lagging tables are left alone; the log itself can then be read whatever state they are in.
     `tables` says where those of a Kafka log lie, as sqlite:PATH; others hold their own.
+    `kafka` holds settings of Kafka's clients, under Kafka's own names (docs/settings.md).
 
     Raises UsageError for a URL of no known kind, LogUnavailable for what cannot be opened, and
     StateError for a log of a newer turnlog or one whose tables cannot be brought up to date.
@@ -60,6 +62,8 @@ def open(
         )
     if tables is not None and scheme != "kafka":
         raise UsageError(f"the log {url!r} holds its own tables: give no other place for them")
+    if kafka and scheme != "kafka":
+        raise UsageError(f"the log {url!r} is not on Kafka: give no settings of Kafka's clients")
     if scheme == "memory":
         if rest:
             raise UsageError(f"the log {url!r}: memory: takes nothing behind the colon")
@@ -83,6 +87,7 @@ def open(
         return KafkaLog(
             parse(url),
             tables=_tables(tables),
+            kafka=kafka,
             catch_up=catch_up,
             progress=progress,
             busy_ms=busy_ms,

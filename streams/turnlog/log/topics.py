@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
 
 from turnlog.log.kafka import topic
 from turnlog.log.kafka.address import Address, parse
 from turnlog.log.kafka.cluster import Cluster
+from turnlog.log.kafka.settings import Client
 from turnlog.log.kafka.topic import RULES, Found, Problem
 
-__all__ = ["PARTITIONS", "REPLICATION", "RULES", "Found", "Problem", "create", "look"]
+__all__ = ["PARTITIONS", "REPLICATION", "RULES", "Found", "Problem", "check", "create", "look"]
 
 PARTITIONS = 12
 """How many by default: enough for a dozen workers, and few enough for one. It can never change."""
@@ -21,9 +22,16 @@ REPLICATION = 3
 _T = TypeVar("_T")
 
 
-def create(url: str, *, partitions: int = PARTITIONS, replication: int | None = None) -> Found:
+def create(
+    url: str,
+    *,
+    partitions: int = PARTITIONS,
+    replication: int | None = None,
+    kafka: Mapping[str, object] | None = None,
+) -> Found:
     """Make the topic of a log, and its `-meta` topic; give it as it is then.
 
+    `kafka` holds settings of its clients, under Kafka's names (docs/settings.md).
     Where it is there already it is left as it is, but for writing down one that holds nothing.
     Raises UsageError for a URL that is none of Kafka's, LogUnavailable where no broker answers or
     one refuses, and StateError for a topic that holds something else.
@@ -33,19 +41,28 @@ def create(url: str, *, partitions: int = PARTITIONS, replication: int | None = 
         copies = replication or min(REPLICATION, await cluster.nodes())
         return await topic.create(cluster, address.topic, partitions=partitions, replication=copies)
 
-    return _run(url, make)
+    return _run(url, kafka, make)
 
 
-def look(url: str) -> Found:
+def look(url: str, *, kafka: Mapping[str, object] | None = None) -> Found:
     """A log's topic as it is, with what is wrong. Raises as `create` does."""
-    return _run(url, lambda cluster, address: topic.look(cluster, address.topic))
+    return _run(url, kafka, lambda cluster, address: topic.look(cluster, address.topic))
 
 
-def _run(url: str, work: Callable[[Cluster, Address], Awaitable[_T]]) -> _T:
+def check(url: str | None, kafka: Mapping[str, object]) -> None:
+    """Raise UsageError for a URL or settings that cannot be used. No broker is asked."""
+    Client(parse(url).servers if url is not None else "", kafka)
+
+
+def _run(
+    url: str,
+    kafka: Mapping[str, object] | None,
+    work: Callable[[Cluster, Address], Awaitable[_T]],
+) -> _T:
     address = parse(url)
 
     async def run() -> _T:
-        cluster = Cluster(address.servers, {})
+        cluster = Cluster(address.servers, kafka or {})
         try:
             return await work(cluster, address)
         finally:

@@ -13,9 +13,10 @@ import socket
 import subprocess
 import time
 from base64 import urlsafe_b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from secrets import token_bytes
+from types import MappingProxyType
 from typing import Self
 
 from turnlog.core.errors import LogUnavailable, UsageError
@@ -43,12 +44,23 @@ rootLogger.appenderRef.out.ref=out
 class Broker:
     """Some nodes that are one cluster; see the module's text.
 
-    `port` is that of the first node, the others follow it; 0 takes what is free. Raises UsageError
-    where the folder holds another number of nodes, or there is no Java.
+    `port` is that of the first node, the others follow it; 0 takes what is free. `listeners` are
+    the protocols of further ones, such as SASL_SSL, whose addresses are then in `listening`;
+    `properties` go into each node's settings, over what stands there, and `users` with their
+    passwords are made in a new folder, for SCRAM-SHA-512. Raises UsageError where the folder holds
+    another number of nodes, or there is no Java.
     """
 
     def __init__(
-        self, folder: Path, *, nodes: int = 1, port: int = 0, java: Java | None = None
+        self,
+        folder: Path,
+        *,
+        nodes: int = 1,
+        port: int = 0,
+        java: Java | None = None,
+        listeners: Sequence[str] = (),
+        properties: Mapping[str, str] = MappingProxyType({}),
+        users: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         if not 1 <= nodes <= 9:
             raise UsageError(f"a broker has 1 to 9 nodes, not {nodes}")
@@ -56,23 +68,35 @@ class Broker:
         if there not in (0, nodes):
             raise UsageError(f"{folder}: holds a broker of {there} nodes, not {nodes}")
         self._java = java or find_java()
-        ports = _free_ports(nodes * 2)
+        ports = _free_ports(nodes * (2 + len(listeners)))
         clients = [port + index for index in range(nodes)] if port else ports[:nodes]
         voters = ",".join(
             f"{number}@{HOST}:{ports[nodes + number - 1]}" for number in range(1, nodes + 1)
         )
+        served = {"PLAINTEXT": clients}
+        for start, protocol in enumerate(listeners, 2):
+            served[protocol] = ports[nodes * start : nodes * (start + 1)]
         cluster = _cluster_id(folder)
         self.nodes = [
             Node(
                 number,
                 folder / f"node-{number}",
                 self._java,
-                settings=_settings(number, nodes, clients[number - 1], voters),
+                settings=[
+                    *_settings(number, nodes, voters),
+                    *_listeners(number, served, voters),
+                    *(f"{name}={value}" for name, value in properties.items()),
+                ],
                 cluster=cluster,
+                users=users,
             )
             for number in range(1, nodes + 1)
         ]
-        self.servers = ",".join(f"{HOST}:{client}" for client in clients)
+        self.listening = {
+            protocol: ",".join(f"{HOST}:{each}" for each in found)
+            for protocol, found in served.items()
+        }
+        self.servers = self.listening["PLAINTEXT"]
 
     def start(self) -> None:
         """Start all nodes and return once they answer. Raises LogUnavailable where one does not."""
@@ -108,13 +132,21 @@ class Node:
     """One process of a broker."""
 
     def __init__(
-        self, number: int, folder: Path, java: Java, *, settings: Sequence[str], cluster: str
+        self,
+        number: int,
+        folder: Path,
+        java: Java,
+        *,
+        settings: Sequence[str],
+        cluster: str,
+        users: Mapping[str, str],
     ) -> None:
         self.number = number
         self._folder = folder
         self._java = java
         self._settings = settings
         self._cluster = cluster
+        self._users = users
         self._process: subprocess.Popen[bytes] | None = None
         self._said = folder / "kafka.log"
 
@@ -132,7 +164,9 @@ class Node:
         (self._folder / "log4j2.properties").write_text(_LOGGING, "utf-8")
         if (self._folder / "data" / "meta.properties").exists():
             return
-        arguments = ("format", "-t", self._cluster, "-c", str(self._folder / "server.properties"))
+        arguments = ["format", "-t", self._cluster, "-c", str(self._folder / "server.properties")]
+        for name, password in self._users.items():
+            arguments += ["--add-scram", f"SCRAM-SHA-512=[name={name},password={password}]"]
         done = subprocess.run(  # noqa: S603
             self._command("kafka.tools.StorageTool", *arguments), capture_output=True, check=False
         )
@@ -188,17 +222,12 @@ class Node:
         return [*java, main, *arguments]
 
 
-def _settings(number: int, nodes: int, port: int, voters: str) -> list[str]:
-    controller = voters.split(",")[number - 1].partition("@")[2]
+def _settings(number: int, nodes: int, voters: str) -> list[str]:
     copies = min(nodes, 3)
     return [
         "process.roles=broker,controller",
         f"node.id={number}",
         f"controller.quorum.voters={voters}",
-        f"listeners=PLAINTEXT://{HOST}:{port},CONTROLLER://{controller}",
-        f"advertised.listeners=PLAINTEXT://{HOST}:{port}",
-        "controller.listener.names=CONTROLLER",
-        "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
         "auto.create.topics.enable=false",  # a topic with wrong settings is worse than none
         "num.partitions=1",
         f"default.replication.factor={copies}",
@@ -212,6 +241,19 @@ def _settings(number: int, nodes: int, port: int, voters: str) -> list[str]:
         # how long a dead node is waited for, and so how long its partitions take nothing
         "broker.session.timeout.ms=3000",
         "broker.heartbeat.interval.ms=500",
+    ]
+
+
+def _listeners(number: int, served: Mapping[str, Sequence[int]], voters: str) -> list[str]:
+    """Where a node listens. The listeners are called after their protocols."""
+    controller = voters.split(",")[number - 1].partition("@")[2]
+    places = ",".join(f"{name}://{HOST}:{ports[number - 1]}" for name, ports in served.items())
+    protocols = ",".join(f"{name}:{name}" for name in served)
+    return [
+        f"listeners={places},CONTROLLER://{controller}",
+        f"advertised.listeners={places}",
+        "controller.listener.names=CONTROLLER",
+        f"listener.security.protocol.map={protocols},CONTROLLER:PLAINTEXT",
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -79,12 +80,14 @@ class Caller:
 
 def isolated(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     """No settings but those that a test makes."""
+    kafka = [name for name in os.environ if name.startswith("TURNLOG_KAFKA_")]
     for name in (
         "TURNLOG_LOG",
         "TURNLOG_TABLES",
         "TURNLOG_CONFIG",
         "TURNLOG_MASK",
         "TURNLOG_DEBUG",
+        *kafka,
     ):
         monkeypatch.delenv(name, raising=False)
     for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):

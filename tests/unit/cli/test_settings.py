@@ -1,11 +1,16 @@
 """Flags win over the environment, that over `.env`, and that over the config file."""
 
+import traceback
 from pathlib import Path
 
 import pytest
 
+from tests.unit.cli.calls import isolated
 from turnlog.cli.settings import (
+    Chosen,
+    choose_kafka,
     choose_log,
+    choose_tables,
     config_file,
     data_file,
     settings,
@@ -17,11 +22,9 @@ from turnlog.core.errors import UsageError
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home and a working directory of its own, and no settings."""
-    for name in ("TURNLOG_LOG", "TURNLOG_CONFIG", "TURNLOG_MASK"):
-        monkeypatch.delenv(name, raising=False)
+    isolated(monkeypatch, tmp_path)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
@@ -41,6 +44,55 @@ def test_each_source_wins_over_those_below_it(home: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("TURNLOG_LOG", "sqlite:env.db")
     assert choose_log(None) == ("sqlite:env.db", "environment")
     assert choose_log("sqlite:flag.db") == ("sqlite:flag.db", "--log")
+
+
+def test_each_of_kafkas_settings_comes_from_the_strongest_that_has_it(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert choose_kafka(None) == {}
+    file = configured(
+        '[kafka]\nclient.id = "file"\nlinger.ms = 5\n"sasl.mechanisms" = "PLAIN"\n'
+        "batch.size = 4_000\n"
+    )
+    (home / ".env").write_text("TURNLOG_KAFKA_CLIENT_ID=dotenv\nTURNLOG_KAFKA_LINGER_MS=6\n")
+    monkeypatch.setenv("TURNLOG_KAFKA_CLIENT_ID", "env")
+    monkeypatch.setenv("TURNLOG_KAFKA_SASL_MECHANISM", "")  # says nothing
+    monkeypatch.setenv("TURNLOG_KAFKA", "127.0.0.1:9092")  # no setting of ours
+    assert choose_kafka(None) == {
+        "client.id": Chosen("env", "environment"),
+        "linger.ms": Chosen("6", ".env"),
+        "sasl.mechanism": Chosen("PLAIN", str(file)),
+        "batch.size": Chosen("4000", str(file)),
+    }
+    flags = choose_kafka(["client.id=flag=1", "sasl.mechanisms=SCRAM-SHA-256"])
+    assert flags["client.id"] == Chosen("flag=1", "--kafka")
+    assert flags["sasl.mechanism"] == Chosen("SCRAM-SHA-256", "--kafka")
+    assert flags["linger.ms"] == Chosen("6", ".env")
+
+
+@pytest.mark.parametrize(
+    ("flag", "said"),
+    [
+        ("hunter2", "--kafka: write NAME=VALUE"),
+        ("acks=hunter2", "--kafka: Kafka's setting 'acks' cannot be given: "),
+        ("sasl.pasword=hunter2", "do you mean 'sasl.password'?"),
+        ("sasl.password=hunter2", "flags can be seen by others: set TURNLOG_KAFKA_SASL_PASSWORD"),
+        ("ssl.key.password=hunter2", "set TURNLOG_KAFKA_SSL_KEY_PASSWORD, or 'ssl.key.password'"),
+        ("linger.ms=long", "--kafka: Kafka's setting 'linger.ms' is 'long', and must be"),
+    ],
+)
+def test_a_flag_that_is_no_setting_or_a_secret_is_refused(flag: str, said: str) -> None:
+    with pytest.raises(UsageError) as error:
+        choose_kafka([flag])
+    assert said in str(error.value)
+    assert "hunter2" not in "".join(traceback.format_exception(error.value))
+
+
+def test_where_tables_lie(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert choose_tables() is None
+    monkeypatch.setenv("TURNLOG_TABLES", "sqlite:env.db")
+    assert choose_tables() == "sqlite:env.db"
+    assert choose_tables("sqlite:flag.db") == "sqlite:flag.db"
 
 
 def test_an_empty_variable_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,6 +125,14 @@ def test_masks_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         (b'mask = "x"', "config.toml: mask: Input should be a valid dictionary"),
         (b"[mask]\na = 1", "config.toml: mask.a: Input should be a valid string"),
         (b'lgo = "x"', "config.toml: there is no setting 'lgo'; there are log, tables, mask"),
+        (b'kafka = "x"', "config.toml: kafka: must be a table"),
+        (b"[kafka]\nacks = 1", "config.toml: Kafka's setting 'acks' cannot be given"),
+        (b"[kafka]\nclient.name = 1", "config.toml: Kafka's setting 'client.name' is not known"),
+        (b"[kafka]\nlinger.ms = [1]", "config.toml: Kafka's setting 'linger.ms' must be a text"),
+        (
+            b"[kafka.sasl]\nmechanism = 'PLAIN'\nmechanisms = 'PLAIN'",
+            "config.toml: Kafka's setting 'sasl.mechanisms' is given twice",
+        ),
     ],
 )
 def test_a_config_file_that_cannot_be_used_is_named(text: bytes, said: str) -> None:
@@ -95,6 +155,30 @@ def test_other_sources_that_cannot_be_used_are_named(
     monkeypatch.setenv("TURNLOG_CONFIG", "nowhere.toml")
     with pytest.raises(UsageError, match=r"^TURNLOG_CONFIG names nowhere\.toml, which is no file"):
         settings()
+
+
+def test_a_variable_for_kafka_that_cannot_be_used_is_named(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TURNLOG_KAFKA_SASL_PASWORD", "hunter2")
+    with pytest.raises(UsageError, match=r"^environment: .*do you mean 'sasl\.password'") as error:
+        settings()
+    assert "hunter2" not in "".join(traceback.format_exception(error.value))
+    monkeypatch.delenv("TURNLOG_KAFKA_SASL_PASWORD")
+    (home / ".env").write_text("TURNLOG_KAFKA_ACKS=0\n")
+    with pytest.raises(UsageError, match=r"^\.env: Kafka's setting 'acks' cannot be given"):
+        settings()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["log = ['hunter2']", "[mask]\nx = ['hunter2']", "[kafka]\nsasl.password = ['hunter2']"],
+)
+def test_a_value_in_the_wrong_place_is_not_shown(text: str) -> None:
+    configured(text)
+    with pytest.raises(UsageError) as error:
+        settings()
+    assert "hunter2" not in "".join(traceback.format_exception(error.value))
 
 
 def test_a_folder_called_env_is_no_settings(home: Path) -> None:

@@ -11,10 +11,12 @@ from turnlog.cli.guard import perform
 from turnlog.cli.options import (
     Common,
     JsonOption,
+    KafkaOption,
     LogOption,
     NoColorOption,
     QuietOption,
     SessionsArgument,
+    TablesOption,
     VerboseOption,
 )
 
@@ -28,6 +30,8 @@ def dump(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
     log: LogOption = None,
+    tables: TablesOption = None,
+    kafka: KafkaOption = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -45,7 +49,7 @@ def dump(
     from turnlog.cli.dump import dump_sessions
 
     perform(
-        Common(log, json, quiet, verbose, no_color),
+        Common(log, json, quiet, verbose, no_color, tables, kafka),
         lambda terminal: dump_sessions(terminal, sessions or [], output=output, force=force),
     )
 
@@ -56,6 +60,8 @@ def restore(
     ],
     *,
     log: LogOption = None,
+    tables: TablesOption = None,
+    kafka: KafkaOption = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -74,7 +80,7 @@ def restore(
     from turnlog.cli.restore import restore_archive
 
     perform(
-        Common(log, json, quiet, verbose, no_color),
+        Common(log, json, quiet, verbose, no_color, tables, kafka),
         lambda terminal: restore_archive(terminal, file),
     )
 
@@ -87,6 +93,8 @@ def copy(
         list[str] | None,
         typer.Option("--session", "-s", metavar="SESSION", help="This one; may be repeated."),
     ] = None,
+    tables: TablesOption = None,
+    kafka: KafkaOption = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -105,6 +113,6 @@ def copy(
     from turnlog.cli.copying import copy_log
 
     perform(
-        Common(None, json, quiet, verbose, no_color),
+        Common(None, json, quiet, verbose, no_color, tables, kafka),
         lambda terminal: copy_log(terminal, source, target, sessions or []),
     )

@@ -10,10 +10,12 @@ from turnlog.cli.guard import perform
 from turnlog.cli.options import (
     Common,
     JsonOption,
+    KafkaOption,
     LogOption,
     NoColorOption,
     QuietOption,
     SessionsArgument,
+    TablesOption,
     VerboseOption,
 )
 
@@ -23,6 +25,8 @@ def fsck(
     *,
     damage: Annotated[bool, typer.Option("--damage", help="Damage alone, no notes.")] = False,
     log: LogOption = None,
+    tables: TablesOption = None,
+    kafka: KafkaOption = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -43,7 +47,7 @@ def fsck(
     from turnlog.cli.fsck import print_findings
 
     perform(
-        Common(log, json, quiet, verbose, no_color),
+        Common(log, json, quiet, verbose, no_color, tables, kafka),
         lambda terminal: print_findings(terminal, sessions or [], only_damage=damage),
     )
 
@@ -51,6 +55,8 @@ def fsck(
 def verify(
     *,
     log: LogOption = None,
+    tables: TablesOption = None,
+    kafka: KafkaOption = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -67,12 +73,14 @@ def verify(
     """
     from turnlog.cli.upkeep import verify_tables
 
-    perform(Common(log, json, quiet, verbose, no_color), verify_tables)
+    perform(Common(log, json, quiet, verbose, no_color, tables, kafka), verify_tables)
 
 
 def rebuild(
     *,
     log: LogOption = None,
+    tables: TablesOption = None,
+    kafka: KafkaOption = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -89,4 +97,4 @@ def rebuild(
     """
     from turnlog.cli.upkeep import rebuild_tables
 
-    perform(Common(log, json, quiet, verbose, no_color), rebuild_tables)
+    perform(Common(log, json, quiet, verbose, no_color, tables, kafka), rebuild_tables)

@@ -11,9 +11,11 @@ from turnlog.cli.guard import perform
 from turnlog.cli.options import (
     Common,
     JsonOption,
+    KafkaOption,
     LogOption,
     NoColorOption,
     QuietOption,
+    TablesOption,
     VerboseOption,
 )
 
@@ -37,6 +39,8 @@ def import_(
         bool, typer.Option("--no-mask", help="Mask nothing: secrets stay in the log for ever.")
     ] = False,
     log: LogOption = None,
+    tables: TablesOption = None,
+    kafka: KafkaOption = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -57,7 +61,7 @@ def import_(
     from turnlog.cli.importing import import_sessions
 
     perform(
-        Common(log, json, quiet, verbose, no_color),
+        Common(log, json, quiet, verbose, no_color, tables, kafka),
         lambda terminal: import_sessions(
             terminal, format_, paths, masks=masks or [], mask=not no_mask
         ),
@@ -103,12 +107,14 @@ def demo(
 def config_show(
     *,
     log: LogOption = None,
+    tables: TablesOption = None,
+    kafka: KafkaOption = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
     no_color: NoColorOption = False,
 ) -> None:
-    """Show each setting in force, and where it comes from.
+    """Show each setting in force, and where it comes from; secrets are masked.
 
     \b
     Examples:
@@ -117,4 +123,34 @@ def config_show(
     """
     from turnlog.cli.config import print_settings
 
-    perform(Common(log, json, quiet, verbose, no_color), print_settings)
+    perform(Common(log, json, quiet, verbose, no_color, tables, kafka), print_settings)
+
+
+def config_check(
+    *,
+    connect: Annotated[
+        bool, typer.Option("--connect", help="Reach the log as well, and check its topic.")
+    ] = False,
+    log: LogOption = None,
+    tables: TablesOption = None,
+    kafka: KafkaOption = None,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+    no_color: NoColorOption = False,
+) -> None:
+    """Say what is wrong with the settings, and in which file or variable.
+
+    The command fails where anything is. Nothing remote is asked without --connect.
+
+    \b
+    Examples:
+      turnlog config check
+      turnlog config check --connect --log kafka://localhost:9092/sessions
+    """
+    from turnlog.cli.config import check_settings
+
+    perform(
+        Common(log, json, quiet, verbose, no_color, tables, kafka),
+        lambda terminal: check_settings(terminal, connect=connect),
+    )

@@ -11,6 +11,7 @@ from turnlog.cli.guard import perform
 from turnlog.cli.options import (
     Common,
     JsonOption,
+    KafkaOption,
     LogOption,
     NoColorOption,
     QuietOption,
@@ -75,6 +76,7 @@ def create(
         typer.Option("--replication", min=1, max=9, help="Copies; by default 3, or all brokers."),
     ] = None,
     log: LogOption = None,
+    kafka: KafkaOption = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -92,7 +94,7 @@ def create(
     from turnlog.cli.topics import create_topic
 
     perform(
-        Common(log, json, quiet, verbose, no_color),
+        Common(log, json, quiet, verbose, no_color, kafka=kafka),
         lambda terminal: create_topic(
             terminal, url, partitions=partitions, replication=replication
         ),
@@ -103,6 +105,7 @@ def check(
     url: UrlArgument = None,
     *,
     log: LogOption = None,
+    kafka: KafkaOption = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -119,7 +122,8 @@ def check(
     from turnlog.cli.topics import check_topic
 
     perform(
-        Common(log, json, quiet, verbose, no_color), lambda terminal: check_topic(terminal, url)
+        Common(log, json, quiet, verbose, no_color, kafka=kafka),
+        lambda terminal: check_topic(terminal, url),
     )
 
 
@@ -127,6 +131,7 @@ def describe(
     url: UrlArgument = None,
     *,
     log: LogOption = None,
+    kafka: KafkaOption = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -141,6 +146,6 @@ def describe(
     from turnlog.cli.topics import describe_topic
 
     perform(
-        Common(log, json, quiet, verbose, no_color),
+        Common(log, json, quiet, verbose, no_color, kafka=kafka),
         lambda terminal: describe_topic(terminal, url),
     )

@@ -11,10 +11,12 @@ from turnlog.cli.guard import perform
 from turnlog.cli.options import (
     Common,
     JsonOption,
+    KafkaOption,
     LogOption,
     NoColorOption,
     QuietOption,
     SessionArgument,
+    TablesOption,
     VerboseOption,
 )
 
@@ -36,6 +38,8 @@ def sessions(
     ] = None,
     latest: Annotated[bool, typer.Option("--latest", help="The newest one alone.")] = False,
     log: LogOption = None,
+    tables: TablesOption = None,
+    kafka: KafkaOption = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -52,7 +56,7 @@ def sessions(
     from turnlog.cli.sessions import print_sessions
 
     perform(
-        Common(log, json, quiet, verbose, no_color),
+        Common(log, json, quiet, verbose, no_color, tables, kafka),
         lambda terminal: print_sessions(
             terminal, cwd=cwd, agent=agent, status=status, limit=1 if latest else limit
         ),
@@ -74,6 +78,8 @@ def show(
         typer.Option("--at", metavar="ENTRY", help="Surface and state at this entry."),
     ] = None,
     log: LogOption = None,
+    tables: TablesOption = None,
+    kafka: KafkaOption = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -95,7 +101,7 @@ def show(
     chosen = {"surface": surface, "state": state, "operations": operations}
     parts = frozenset(name for name, wanted in chosen.items() if wanted)
     perform(
-        Common(log, json, quiet, verbose, no_color),
+        Common(log, json, quiet, verbose, no_color, tables, kafka),
         lambda terminal: print_session(terminal, session, at=at, parts=parts),
     )
 
@@ -108,6 +114,8 @@ def events(
         typer.Option("--type", "-t", metavar="TYPE", help="Events of this type; may be repeated."),
     ] = None,
     log: LogOption = None,
+    tables: TablesOption = None,
+    kafka: KafkaOption = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -125,6 +133,6 @@ def events(
     from turnlog.cli.events import print_events
 
     perform(
-        Common(log, json, quiet, verbose, no_color),
+        Common(log, json, quiet, verbose, no_color, tables, kafka),
         lambda terminal: print_events(terminal, session, types=types or []),
     )

@@ -10,11 +10,13 @@ from turnlog.cli.guard import perform
 from turnlog.cli.options import (
     Common,
     JsonOption,
+    KafkaOption,
     LogOption,
     NoColorOption,
     QuietOption,
     SessionArgument,
     SessionsArgument,
+    TablesOption,
     VerboseOption,
 )
 
@@ -61,6 +63,8 @@ def recover(
         typer.Option("--for", help="With --dry-run: recovery itself, or a host with its tools."),
     ] = "consumer",
     log: LogOption = None,
+    tables: TablesOption = None,
+    kafka: KafkaOption = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -97,13 +101,15 @@ def recover(
             )
         recover_sessions(terminal, named, policy=policy)
 
-    perform(Common(log, json, quiet, verbose, no_color), work)
+    perform(Common(log, json, quiet, verbose, no_color, tables, kafka), work)
 
 
 def pending(
     sessions: SessionsArgument = None,
     *,
     log: LogOption = None,
+    tables: TablesOption = None,
+    kafka: KafkaOption = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -122,7 +128,7 @@ def pending(
     from turnlog.cli.pending import print_pending
 
     perform(
-        Common(log, json, quiet, verbose, no_color),
+        Common(log, json, quiet, verbose, no_color, tables, kafka),
         lambda terminal: print_pending(terminal, sessions or []),
     )
 
@@ -137,6 +143,8 @@ def settle(
     by: ByOption = None,
     session: InOption = None,
     log: LogOption = None,
+    tables: TablesOption = None,
+    kafka: KafkaOption = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -152,7 +160,7 @@ def settle(
     from turnlog.cli.settle import settle as work
 
     perform(
-        Common(log, json, quiet, verbose, no_color),
+        Common(log, json, quiet, verbose, no_color, tables, kafka),
         lambda terminal: work(terminal, dispatch, status, session=session, by=by, note=note),
     )
 
@@ -164,6 +172,8 @@ def rerun(
     by: ByOption = None,
     session: InOption = None,
     log: LogOption = None,
+    tables: TablesOption = None,
+    kafka: KafkaOption = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -180,7 +190,7 @@ def rerun(
     from turnlog.cli.settle import rerun as work
 
     perform(
-        Common(log, json, quiet, verbose, no_color),
+        Common(log, json, quiet, verbose, no_color, tables, kafka),
         lambda terminal: work(terminal, dispatch, session=session, by=by, note=note),
     )
 
@@ -194,6 +204,8 @@ def input_(
         typer.Option("--delivery", help="Into the turn that runs, or after it."),
     ] = "follow_up",
     log: LogOption = None,
+    tables: TablesOption = None,
+    kafka: KafkaOption = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -209,7 +221,7 @@ def input_(
     from turnlog.cli.telling import send_input
 
     perform(
-        Common(log, json, quiet, verbose, no_color),
+        Common(log, json, quiet, verbose, no_color, tables, kafka),
         lambda terminal: send_input(terminal, session, text, delivery),
     )
 
@@ -218,6 +230,8 @@ def abort(
     session: SessionArgument,
     *,
     log: LogOption = None,
+    tables: TablesOption = None,
+    kafka: KafkaOption = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -232,7 +246,7 @@ def abort(
     from turnlog.cli.telling import send_abort
 
     perform(
-        Common(log, json, quiet, verbose, no_color),
+        Common(log, json, quiet, verbose, no_color, tables, kafka),
         lambda terminal: send_abort(terminal, session),
     )
 
@@ -248,6 +262,8 @@ def decide(
     deny: Annotated[bool, typer.Option("--deny", help="It may not; the model is told.")] = False,
     by: ByOption = None,
     log: LogOption = None,
+    tables: TablesOption = None,
+    kafka: KafkaOption = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -266,6 +282,6 @@ def decide(
     if allow == deny:
         raise typer.BadParameter("say either --allow or --deny")
     perform(
-        Common(log, json, quiet, verbose, no_color),
+        Common(log, json, quiet, verbose, no_color, tables, kafka),
         lambda terminal: send_decision(terminal, session, call, allow=allow, by=by),
     )

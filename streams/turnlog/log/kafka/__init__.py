@@ -10,3 +10,12 @@ import logging
 # What aiokafka complains of is said by our errors, too. Whoever configures logging gets it all the
 # same; without, Python would write it over a command's output.
 logging.getLogger("aiokafka").addHandler(logging.NullHandler())
+
+
+def _holds_no_secret(record: logging.LogRecord) -> bool:
+    """At DEBUG each request is logged whole, those with a password among them."""
+    given = record.args if isinstance(record.args, tuple) else ()
+    return not any(type(each).__name__.startswith("Sasl") for each in given)
+
+
+logging.getLogger("aiokafka.conn").addFilter(_holds_no_secret)

@@ -14,14 +14,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import (
     ClusterAuthorizationFailedError,
     InvalidTopicError,
+    KafkaConnectionError,
     KafkaError,
     KafkaTimeoutError,
     MessageSizeTooLargeError,
@@ -29,23 +29,20 @@ from aiokafka.errors import (
 )
 from aiokafka.structs import RecordMetadata
 
-from turnlog.core.errors import AppendRefused, AppendUnknown, LogError
+from turnlog.core.errors import AppendRefused, AppendUnknown, LogError, LogUnavailable
+from turnlog.log.kafka.reach import denial, find_obstacle
 from turnlog.log.kafka.records import Message
+from turnlog.log.kafka.settings import Client
 
-REQUEST_MS = 10_000
 BACKOFF_MS = 100
 """The client waits so long before it sends a batch again. So what failed sooner had one try."""
-BATCH_BYTES = 512 * 1024
 LOOK_S = 0.2
 AWAY_S = 2.0
 """After so long without an answer the brokers count as away."""
 _LOG_APPEND_TIME = 1
-_REFUSALS = (
-    ClusterAuthorizationFailedError,
-    InvalidTopicError,
-    MessageSizeTooLargeError,
-    TopicAuthorizationFailedError,
-)
+_DENIALS = (ClusterAuthorizationFailedError, TopicAuthorizationFailedError)
+"""The first is said to who may write to no topic at all, and asks for a producer's id."""
+_REFUSALS = (*_DENIALS, InvalidTopicError, MessageSizeTooLargeError)
 """What a broker says before it appends anything."""
 
 Outcome = int | LogError
@@ -66,8 +63,8 @@ class Appender:
     `deadline_s` bounds how long an append may wait.
     """
 
-    def __init__(self, client: Mapping[str, Any], topic: str, *, deadline_s: float) -> None:
-        self._settings = client
+    def __init__(self, client: Client, topic: str, *, deadline_s: float) -> None:
+        self._client = client
         self._topic = topic
         self._deadline_s = deadline_s
         self._waiting: deque[Job] = deque()
@@ -136,8 +133,10 @@ class Appender:
         except KafkaTimeoutError:
             why = "no broker took it in time"
             self._tell(job, self._refused(job, why, retriable=True))
+        except LogUnavailable as error:
+            self._tell(job, self._refused(job, str(error), retriable=False))
         except (KafkaError, OSError, TimeoutError, AssertionError) as error:
-            self._tell(job, self._refused(job, _said(error), retriable=True))
+            self._tell(job, self._refused(job, self._said(error), retriable=True))
         else:
             if producer is not self._producer:  # given up meanwhile, so it will not send this
                 self._tell(job, self._refused(job, "its producer was given up", retriable=True))
@@ -151,13 +150,10 @@ class Appender:
             if time.monotonic() > until:
                 raise KafkaTimeoutError  # it has waited behind others for long enough
             producer = AIOKafkaProducer(
-                **self._settings,
+                **self._client.producer,
                 acks="all",
                 enable_idempotence=True,
-                compression_type="zstd",
-                max_batch_size=BATCH_BYTES,
                 max_request_size=1 << 30,  # what is too large was refused before
-                request_timeout_ms=REQUEST_MS,
                 retry_backoff_ms=BACKOFF_MS,
             )
             left = max(0.1, until - time.monotonic())
@@ -166,6 +162,7 @@ class Appender:
                 await asyncio.wait_for(producer.partitions_for(self._topic), left)
             except BaseException as error:
                 await _discard(producer)
+                await self._check(error)
                 known = isinstance(error, KafkaError | OSError | TimeoutError)
                 if not known or time.monotonic() + LOOK_S > until:
                     raise
@@ -173,6 +170,15 @@ class Appender:
             else:
                 self._producer = producer
         return self._producer
+
+    async def _check(self, error: BaseException) -> None:
+        """Raise LogUnavailable where no other producer will fare better than one that failed."""
+        if isinstance(error, _DENIALS):
+            raise LogUnavailable(self._said(error)) from error
+        if isinstance(error, KafkaConnectionError):
+            obstacle = await find_obstacle(self._client)
+            if obstacle is not None and obstacle.final:
+                raise LogUnavailable(obstacle.said) from error
 
     # ---- outcomes ------------------------------------------------------------------------
 
@@ -186,10 +192,10 @@ class Appender:
         if error is not None:
             soon = time.monotonic() - job.began < BACKOFF_MS / 1000
             if soon and isinstance(error, _REFUSALS):
-                self._tell(job, self._refused(job, _said(error), retriable=False))
+                self._tell(job, self._refused(job, self._said(error), retriable=False))
             else:
-                self._tell(job, self._unknown(job, _said(error)))
-            self._give_up(f"another append failed ({_said(error)})")
+                self._tell(job, self._unknown(job, self._said(error)))
+            self._give_up(f"another append failed ({self._said(error)})")
             return
         found = sent.result()
         if found.timestamp_type != _LOG_APPEND_TIME or found.offset < 0:
@@ -239,6 +245,11 @@ class Appender:
             " same frame again"
         )
 
+    def _said(self, error: BaseException) -> str:
+        if isinstance(error, _DENIALS):
+            return denial(self._client, "Write", self._topic)
+        return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
     def _place(self, job: Job) -> str:
         return f"session {job.session!r}, topic {self._topic!r}, partition {job.message.partition}"
 
@@ -266,10 +277,6 @@ def _resolve(outcomes: list[tuple[Job, Outcome]]) -> None:
             job.future.set_result(outcome)
         else:
             job.future.set_exception(outcome)
-
-
-def _said(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
 async def _discard(producer: AIOKafkaProducer) -> None:

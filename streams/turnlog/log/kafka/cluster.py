@@ -12,16 +12,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from aiokafka import AIOKafkaClient
-from aiokafka.errors import KafkaError, for_code
+from aiokafka.errors import KafkaError, TopicAuthorizationFailedError, for_code
 from aiokafka.protocol.admin import CreateTopicsRequest, DescribeConfigsRequest
 from aiokafka.protocol.offset import OffsetRequest
 
 from turnlog.core.errors import LogError, LogUnavailable
+from turnlog.log.kafka.reach import Obstacle, denial, find_obstacle
+from turnlog.log.kafka.settings import Client
 from turnlog.log.kafka.wire import TopicRequest
 
 BEGINNING, END = -2, -1
 ASK_S = 15.0
 """How long a question is asked again before it fails."""
+ODD_S = 5.0
+"""How long whoever was never spoken to may end connections, as what stands before a broker does
+that is only starting; then it is said."""
 PAUSE_S = 0.1
 NEWS_S = 1.0
 """How long a new topic may be unknown to one of several brokers."""
@@ -46,17 +51,19 @@ class Topic(NamedTuple):
 
 
 class Cluster:
-    """The brokers behind some addresses. Raises LogUnavailable where none answers in time.
+    """The brokers behind some addresses. Raises LogUnavailable where none answers in time, and at
+    once where none will: for a wrong password, or a certificate that is not trusted.
 
-    `client` holds further settings of aiokafka's clients.
+    `kafka` holds settings under Kafka's names (`turnlog.log.client`).
     """
 
-    def __init__(self, servers: str, client: Mapping[str, Any], *, ask_s: float = ASK_S) -> None:
+    def __init__(self, servers: str, kafka: Mapping[str, object], *, ask_s: float = ASK_S) -> None:
         self.servers = servers
-        self.settings: dict[str, Any] = {"bootstrap_servers": servers, **client}
-        self._client = AIOKafkaClient(**self.settings)
+        self.client = Client(servers, kafka)
+        self._client = AIOKafkaClient(**self.client.every)
         self._ask_s = ask_s
         self._connected = False
+        self._spoken = False
 
     async def close(self) -> None:
         """Give the connections back."""
@@ -67,8 +74,9 @@ class Cluster:
         await self._ask(TopicRequest("__consumer_offsets"))  # any question tells it
         return len(self._client.cluster.brokers())
 
-    async def topic(self, name: str) -> Topic | None:
-        """A topic, None where there is none."""
+    async def topic(self, name: str, *, wanted: str = "Describe") -> Topic | None:
+        """A topic, None where there is none. `wanted` is the right that is asked for, where there
+        is not even that to see it."""
         until = time.monotonic() + NEWS_S
         while True:
             answer = await self._ask(TopicRequest(name))
@@ -79,7 +87,7 @@ class Cluster:
                 return None
             await asyncio.sleep(PAUSE_S)
         if code:
-            raise self._refused(f"topic {name!r}", code)
+            raise self._refused(wanted, name, code)
         found: dict[int, Partition] = {}
         for _, number, leader, _, replicas, in_sync, *_ in partitions:
             found[number] = Partition(leader, tuple(replicas), tuple(in_sync))
@@ -129,7 +137,7 @@ class Cluster:
         answer = await self._ask(DescribeConfigsRequest([(_TOPIC_RESOURCE, name, None)]))
         ((code, _, _, _, entries),) = answer.resources
         if code:
-            raise self._refused(f"the settings of topic {name!r}", code)
+            raise self._refused("DescribeConfigs", name, code)
         return {entry[0]: entry[1] or "" for entry in entries}
 
     async def create(
@@ -143,7 +151,7 @@ class Cluster:
         if code == _EXISTS:
             return False
         if code:
-            raise self._refused(f"topic {name!r}", code, message)
+            raise self._refused("Create", name, code, message)
         await self._wait_for(name, partitions)
         return True
 
@@ -160,19 +168,42 @@ class Cluster:
 
     async def _ask(self, request: Any) -> Any:
         """Ask any broker, and another one where that fails."""
-        until = time.monotonic() + self._ask_s
+        began = time.monotonic()
         while True:
             try:
-                return await self._ask_once(request)
+                async with asyncio.timeout(self._ask_s):
+                    answer = await self._ask_once(request)
             except (KafkaError, OSError, TimeoutError) as error:
-                if time.monotonic() > until:
-                    raise LogUnavailable(
-                        f"kafka://{self.servers}: no broker answers ({error!r}); see that it runs"
-                        " and that the address is right, then try again",
-                        retriable=True,
-                    ) from error
+                obstacle = await self._find_obstacle()
+                self._give_up(obstacle, error, waited_s=time.monotonic() - began)
+            else:
+                self._spoken = True
+                return answer
             self._connected = False  # the nodes may have moved: look for them anew
             await asyncio.sleep(PAUSE_S)
+
+    async def _find_obstacle(self) -> Obstacle | None:
+        """Why it failed: at the addresses that were given, or at those that the brokers tell."""
+        nodes = [(each.host, each.port) for each in self._client.cluster.brokers()]
+        return await find_obstacle(self.client) or (
+            await find_obstacle(self.client, nodes) if nodes else None
+        )
+
+    def _give_up(self, obstacle: Obstacle | None, error: Exception, *, waited_s: float) -> None:
+        """Raise where asking again is in vain, or has been for too long."""
+        if obstacle is not None and (
+            obstacle.final or (obstacle.odd and not self._spoken and waited_s > ODD_S)
+        ):
+            raise LogUnavailable(
+                f"kafka://{self.servers}: {obstacle.said}", retriable=not obstacle.final
+            ) from error
+        if waited_s > self._ask_s:
+            why = obstacle.said if obstacle is not None else repr(error)
+            raise LogUnavailable(
+                f"kafka://{self.servers}: no broker answers ({why}); see that it runs and that the"
+                " address is right, then try again",
+                retriable=True,
+            ) from error
 
     async def _ask_once(self, request: Any) -> Any:
         if not self._connected:
@@ -183,10 +214,15 @@ class Cluster:
             raise KafkaError("no node is known")
         return await self._client.send(node, request)
 
-    def _refused(self, what: str, code: int, message: str | None = None) -> LogError:
+    def _refused(
+        self, operation: str, topic: str, code: int, message: str | None = None
+    ) -> LogError:
         error = for_code(code)
+        if error is TopicAuthorizationFailedError:
+            return LogUnavailable(denial(self.client, operation, topic))
         said = message or error.description
-        return LogUnavailable(f"kafka://{self.servers}: {what}: {error.__name__}: {said}")
+        place = f"kafka://{self.servers}: topic {topic!r}"
+        return LogUnavailable(f"{place}: {operation}: {error.__name__}: {said}")
 
 
 class Ends:

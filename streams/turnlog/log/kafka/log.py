@@ -15,7 +15,7 @@ import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from aiokafka import TopicPartition
 
@@ -53,8 +53,8 @@ class KafkaLog(SqliteFile):
     """See the module's text and `turnlog.log.open`, which makes it.
 
     `tables` is the local file, by default one of the topic's own in the user's data folder, and
-    `client` further settings for aiokafka's clients. Without `catch_up` what is wrong with the
-    topic is only warned of, so that what is left of it can be read. An append waits `append_s` at
+    `kafka` settings of its clients, see `turnlog.log.client`. Without `catch_up` what is wrong with
+    the topic is only warned of, so that what is left can be read. An append waits `append_s` at
     most for brokers that are away, a question `ask_s`, and who waits for a partition `away_s`.
     """
 
@@ -65,7 +65,7 @@ class KafkaLog(SqliteFile):
         address: Address,
         *,
         tables: Path | None = None,
-        client: Mapping[str, Any] | None = None,
+        kafka: Mapping[str, object] | None = None,
         busy_ms: int,
         catch_up: bool = True,
         progress: Progress | None = None,
@@ -80,7 +80,7 @@ class KafkaLog(SqliteFile):
         self._tails: dict[int, Tail] = {}
         self._thread = LoopThread(f"turnlog {address.url}")
         try:
-            self._cluster, found = self._thread.call(_connect(address, client or {}, ask_s))
+            self._cluster, found = self._thread.call(_connect(address, kafka or {}, ask_s))
         except BaseException:
             self._thread.close()
             raise
@@ -118,7 +118,7 @@ class KafkaLog(SqliteFile):
             _LOG.warning("%s", problem)
 
     async def _make_appender(self, append_s: float) -> Appender:
-        return Appender(self._cluster.settings, self._topic, deadline_s=append_s)
+        return Appender(self._cluster.client, self._topic, deadline_s=append_s)
 
     def _begin(self, found: Found, progress: Progress | None, *, catch_up: bool) -> None:
         """Bring the file up to what the topic holds."""
@@ -278,7 +278,7 @@ class KafkaLog(SqliteFile):
             tail = self._tails[partition] = Tail(
                 TopicPartition(self._topic, partition),
                 self.partitions,
-                client=self._cluster.settings,
+                client=self._cluster.client,
                 mirror=self._mirror,
                 writing=self._writing,
                 confirm=self._confirm,
@@ -354,9 +354,9 @@ def _made(path: Path) -> Path:
 
 
 async def _connect(
-    address: Address, client: Mapping[str, Any], ask_s: float
+    address: Address, kafka: Mapping[str, object], ask_s: float
 ) -> tuple[Cluster, Found]:
-    cluster = Cluster(address.servers, client, ask_s=ask_s)
+    cluster = Cluster(address.servers, kafka, ask_s=ask_s)
     try:
         return cluster, await look(cluster, address.topic)
     except BaseException:

@@ -13,16 +13,23 @@ import asyncio
 import logging
 import sqlite3
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Executor
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
-from aiokafka.errors import CorruptRecordException, KafkaError, OffsetOutOfRangeError
+from aiokafka.errors import (
+    CorruptRecordException,
+    KafkaError,
+    OffsetOutOfRangeError,
+    TopicAuthorizationFailedError,
+)
 
 from turnlog.core.errors import LogError, LogUnavailable, StateError, TurnlogError
 from turnlog.log.kafka.mirror import Mirror
+from turnlog.log.kafka.reach import denial, find_obstacle
 from turnlog.log.kafka.records import to_record
+from turnlog.log.kafka.settings import Client
 from turnlog.tables.store import Stored
 
 AWAY_S = 30.0
@@ -30,7 +37,6 @@ AWAY_S = 30.0
 WAIT_MS = 500
 """How long the broker waits for something new before it says that there is nothing."""
 PAGE_RECORDS = 1_000
-FETCH_BYTES = 4 * 1024 * 1024
 PAUSE_S = 0.5
 _LOG = logging.getLogger(__name__)
 
@@ -47,7 +53,7 @@ class Tail:
         where: TopicPartition,
         partitions: int,
         *,
-        client: Mapping[str, Any],
+        client: Client,
         mirror: Mirror,
         writing: Executor,
         confirm: Callable[[], Coroutine[Any, Any, None]],
@@ -68,6 +74,7 @@ class Tail:
         self._polled: int | None = None
         self._warned_of_open = False
         self._trouble: str | None = None
+        self._hopeless = False
         self._failure: TurnlogError | None = None
         self.position = 0
         """Everything up to here is in the file, or was deleted before this log was opened."""
@@ -82,6 +89,8 @@ class Tail:
         """Raise where waiting for more is in vain: for that, or since nothing has been heard of the
         partition for too long."""
         self.check_topic()
+        if self._hopeless:
+            raise LogUnavailable(f"{self._name}: {self._trouble}")
         silent_s = time.monotonic() - self._heard
         if silent_s > self._away_s:
             why = f" ({self._trouble})" if self._trouble else ""
@@ -107,8 +116,15 @@ class Tail:
             except (StateError, OffsetOutOfRangeError, CorruptRecordException) as error:
                 self._failure = self._explain(error)
                 self._changed()
+            except TopicAuthorizationFailedError:
+                # somebody may give the right yet, but nobody has to wait for it
+                self._trouble = denial(self._client, "Read", self._where.topic)
+                self._hopeless = True
+                self._changed()
+                await asyncio.sleep(PAUSE_S)
             except (KafkaError, LogError, OSError, sqlite3.Error) as error:
                 self._trouble = f"{type(error).__name__}: {error}"
+                await self._ask_why()
                 await asyncio.sleep(PAUSE_S)
             except Exception as error:
                 _LOG.exception("%s: a bug of turnlog", self._name)
@@ -117,12 +133,11 @@ class Tail:
 
     async def _follow(self) -> None:
         consumer = AIOKafkaConsumer(
-            **self._client,
+            **self._client.consumer,
             enable_auto_commit=False,
             auto_offset_reset="none",
             isolation_level="read_uncommitted",
             fetch_max_wait_ms=WAIT_MS,
-            max_partition_fetch_bytes=FETCH_BYTES,
         )
         try:
             await consumer.start()
@@ -141,14 +156,24 @@ class Tail:
                     await self._keep(records, at, until)
                     at = until
                 self._listen(consumer)
+                if time.monotonic() - self._heard > self._away_s / 3:
+                    await self._ask_why()
         finally:
             await consumer.stop()
+
+    async def _ask_why(self) -> None:
+        """Is it known why nothing is heard?"""
+        obstacle = await find_obstacle(self._client)
+        if obstacle is not None:
+            self._trouble, self._hopeless = obstacle.said, obstacle.final
+            self._changed()
 
     def _listen(self, consumer: AIOKafkaConsumer) -> None:
         """Was anything heard of the leader? The consumer itself tries again in silence."""
         polled = consumer.last_poll_timestamp(self._where)
         if polled is not None and polled != self._polled:
             self._polled, self._heard, self._trouble = polled, time.monotonic(), None
+            self._hopeless = False
         stable, end = consumer.last_stable_offset(self._where), consumer.highwater(self._where)
         if stable is not None and end is not None and 0 <= stable < end:
             if not self._warned_of_open:

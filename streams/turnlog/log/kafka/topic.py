@@ -15,11 +15,17 @@ from typing import Any, NamedTuple
 
 import orjson
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.errors import (
+    ClusterAuthorizationFailedError,
+    KafkaError,
+    TopicAuthorizationFailedError,
+)
 
 from turnlog.core.errors import LogUnavailable, StateError
 from turnlog.core.frames import MAX_FRAME_BYTES
 from turnlog.log.kafka.cluster import BEGINNING, END, Cluster, Topic
 from turnlog.log.kafka.partition import FUNCTION
+from turnlog.log.kafka.reach import denial
 
 FORMAT = 1
 """The version of what is in the topic; a reader refuses a newer one."""
@@ -171,7 +177,7 @@ def _lost(name: str, begins: list[int]) -> list[Problem]:
 async def read_meta(cluster: Cluster, name: str) -> Meta | None:
     """What is written down of a topic; None where nothing is."""
     where = TopicPartition(name + SUFFIX, 0)
-    if await cluster.topic(where.topic) is None:
+    if await cluster.topic(where.topic, wanted="Read") is None:
         return None
     (begin,), (end,) = (
         await cluster.offsets(where.topic, BEGINNING),
@@ -179,7 +185,7 @@ async def read_meta(cluster: Cluster, name: str) -> Meta | None:
     )
     found: bytes | None = None
     consumer = AIOKafkaConsumer(
-        **cluster.settings, enable_auto_commit=False, auto_offset_reset="earliest"
+        **cluster.client.consumer, enable_auto_commit=False, auto_offset_reset="earliest"
     )
     try:
         await consumer.start()
@@ -191,8 +197,12 @@ async def read_meta(cluster: Cluster, name: str) -> Meta | None:
                 for record in answer.get(where, []):
                     if record.key == META_KEY:
                         found = record.value
-    except TimeoutError as error:
-        raise LogUnavailable(f"topic {where.topic!r} cannot be read to its end") from error
+    except TopicAuthorizationFailedError as error:
+        raise LogUnavailable(denial(cluster.client, "Read", where.topic)) from error
+    except (KafkaError, TimeoutError) as error:
+        raise LogUnavailable(
+            f"topic {where.topic!r} cannot be read to its end ({error!r})", retriable=True
+        ) from error
     finally:
         await consumer.stop()
     return None if found is None else _parse(where.topic, found)
@@ -212,11 +222,17 @@ async def _write_meta(cluster: Cluster, meta: Meta, replication: int) -> None:
     name = meta.topic + SUFFIX
     settings = {**_META_SETTINGS, "min.insync.replicas": str(meta.min_insync_replicas)}
     await cluster.create(name, 1, replication, settings)
-    producer = AIOKafkaProducer(**cluster.settings, acks="all", enable_idempotence=True)
+    producer = AIOKafkaProducer(**cluster.client.producer, acks="all", enable_idempotence=True)
     try:
         await producer.start()
         sent = await producer.send(name, orjson.dumps(meta._asdict()), META_KEY, 0)
         await sent
+    except (ClusterAuthorizationFailedError, TopicAuthorizationFailedError) as error:
+        raise LogUnavailable(denial(cluster.client, "Write", name)) from error
+    except KafkaError as error:
+        raise LogUnavailable(
+            f"topic {name!r} takes no record ({error!r}); run the same again", retriable=True
+        ) from error
     finally:
         await producer.stop()
 

@@ -20,11 +20,12 @@ from turnlog.core.errors import AppendRefused, AppendUnknown
 from turnlog.core.frames import Record
 from turnlog.log.kafka.appender import BACKOFF_MS, Appender, Job
 from turnlog.log.kafka.records import to_message
+from turnlog.log.kafka.settings import Client
 
 
 @pytest.fixture
 async def appender() -> AsyncIterator[Appender]:
-    appender = Appender({"bootstrap_servers": "127.0.0.1:1"}, "t", deadline_s=0.3)
+    appender = Appender(Client("127.0.0.1:1", {}), "t", deadline_s=0.3)
     yield appender
     await appender.close()
 
