@@ -8,26 +8,34 @@ from contextlib import contextmanager
 import turnlog.log
 from turnlog.cli.settings import choose_log, choose_tables, without_password
 from turnlog.cli.terminal import Terminal
-from turnlog.log import EmbeddedLog
+from turnlog.log import EmbeddedLog, Progress
 from turnlog.owner.ambient import system_clock
 from turnlog.tables.store import View
 
 
 def open_log(
-    terminal: Terminal, url: str | None = None, *, create: bool = False, catch_up: bool = True
+    terminal: Terminal,
+    url: str | None = None,
+    *,
+    create: bool = False,
+    catch_up: bool = True,
+    progress: Progress | None = None,
 ) -> EmbeddedLog:
-    """The log of a URL, else the one that the options and settings choose. Close it by `with`."""
+    """The log of a URL, else the one that the options and settings choose. Close it by `with`.
+
+    Progress is shown, or told to who asks for it.
+    """
     if url is None:
         url, origin = choose_log(terminal.common.log)
         terminal.note(("log: ", "dim"), f"{without_password(url)} ({origin})")
     tables = choose_tables() if url.startswith("kafka:") else None
-    with terminal.steps("bringing the tables up to date") as progress:
+    with terminal.steps("bringing the tables up to date") as shown:
         return turnlog.log.open(
             url,
             clock=system_clock,
             create=create,
             catch_up=catch_up,
-            progress=progress,
+            progress=progress or shown,
             tables=tables,
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_settings import (
@@ -32,6 +32,12 @@ class Fields(BaseModel):
     """Where the tables of a Kafka log lie, as sqlite:PATH."""
     mask: dict[str, str] = {}
     """Further secrets to mask on import: a name and a regular expression for each."""
+    admin: str | None = Field(None, min_length=1)
+    """Where commands that run on answer /livez, /readyz and /metrics, as HOST:PORT."""
+    log_format: Literal["json", "text"] | None = None
+    """How commands that run on tell what happens; text on a terminal, else json."""
+    stop_within: float | None = Field(None, ge=0.1, strict=False)
+    """How many seconds an orderly end may take: less than what starts the process allows."""
 
 
 class Settings(Fields, BaseSettings):
