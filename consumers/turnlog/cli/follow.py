@@ -87,7 +87,7 @@ class _Follower:
         events = NewEvents(tables, session)
         await asyncio.to_thread(self._skip, events, after)
         about = {"session": session, "partition": partition, "position": after}
-        _LOG.info("following session %s behind position %d", session, after, extra=about)
+        _LOG.info("following", extra=about)
         consumed = self._process.metrics.consumed.labels(GROUP, topic_of(log.url))
         records = self._opened.records(after, partition=partition, group=GROUP)
         async with aclosing(records):

@@ -84,6 +84,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "verify": care.verify,
     "rebuild": care.rebuild,
     "broker": kafka.broker,
+    "health": running.health,
 }
 for name, command in COMMANDS.items():
     app.command(name)(command)

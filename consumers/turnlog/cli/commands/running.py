@@ -79,3 +79,32 @@ def follow(
         )
 
     perform(Common(log, json, quiet, verbose, no_color), work)
+
+
+def health(
+    url: Annotated[
+        str | None,
+        typer.Argument(metavar="[HOST:PORT]", help="Its --admin; else that of the settings."),
+    ] = None,
+    *,
+    live: Annotated[
+        bool, typer.Option("--live", help="Whether it lives, and not whether it is ready.")
+    ] = False,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+    no_color: NoColorOption = False,
+) -> None:
+    """Ask a process that runs on whether it is ready; fails where it is not.
+
+    \b
+    Examples:
+      turnlog health 127.0.0.1:9100
+      TURNLOG_ADMIN=0.0.0.0:9100 turnlog health --live
+    """
+    from turnlog.cli.health import print_health
+
+    perform(
+        Common(None, json, quiet, verbose, no_color),
+        lambda terminal: print_health(terminal, url, live=live),
+    )

@@ -21,9 +21,12 @@ from urllib.parse import parse_qs, urlsplit
 from turnlog.cli.process.address import parse_address, shown
 from turnlog.cli.process.health import Health, Report
 from turnlog.cli.process.metrics import Metrics
+from turnlog.core.errors import TurnlogError
 
 REQUESTS_MAX = 8
 REQUEST_S = 10.0
+LOOK_S = 0.1
+"""How often it is looked for requests that take too long, and for the end."""
 _PLAIN = "text/plain; charset=utf-8"
 _LOG = logging.getLogger(__name__)
 
@@ -32,8 +35,8 @@ Page = Callable[["_Handler", bool], Answer]
 
 
 class Admin:
-    """The port, open from `with` on. Raises UsageError for what is no address, and OSError, which
-    names it, where nothing can listen there."""
+    """The port, open from `with` on. Raises UsageError for what is no address, and
+    TurnlogError where nothing can listen there."""
 
     def __init__(self, address: str, health: Health, metrics: Metrics) -> None:
         place = parse_address(address)
@@ -43,11 +46,13 @@ class Admin:
             )[0]
             self._server = _Server(family, bound, health, metrics)
         except OSError as error:
-            said = error.strerror or str(error)
-            raise OSError(error.errno, said, f"admin port {address}") from error
+            raise TurnlogError(
+                f"admin port {address}: {error.strerror or error}; see what else listens there, or"
+                " give another one"
+            ) from error
         self.url = f"http://{shown(place[0], self._server.server_address[1])}"
         self._thread = threading.Thread(
-            target=self._server.serve_forever, name="turnlog admin", daemon=True
+            target=self._server.serve_forever, args=(LOOK_S,), name="turnlog admin", daemon=True
         )
 
     def __enter__(self) -> Self:
@@ -136,7 +141,12 @@ class _Handler(BaseHTTPRequestHandler):
             self._send((404, f"there are {', '.join(_PAGES)}\n".encode(), _PLAIN))
             return
         verbose = "verbose" in parse_qs(asked.query, keep_blank_values=True)
-        self._send(page(self, verbose))
+        try:
+            answer = page(self, verbose)
+        except Exception:
+            _LOG.exception("admin port: %s failed", asked.path)
+            answer = (500, b"it failed; the process's log says why\n", _PLAIN)
+        self._send(answer)
 
     def live(self, verbose: bool) -> Answer:
         """Whether the process lives."""

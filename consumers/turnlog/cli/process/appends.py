@@ -12,11 +12,13 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 from turnlog.cli.process.metrics import Metrics, kind_of
-from turnlog.core.errors import AppendRefused, LogUnavailable, SchemaError
+from turnlog.core.errors import AppendRefused, LogUnavailable, OwnershipError, SchemaError
 from turnlog.core.frames import Frame, Record, SealedFrame, decode
 from turnlog.log import EmbeddedLog
 
 APPENDED, REFUSED, UNKNOWN = "appended", "refused", "unknown"
+_REFUSALS = (AppendRefused, LogUnavailable, OwnershipError, SchemaError)
+"""What says that nothing was appended."""
 
 
 def measured(log: EmbeddedLog, metrics: Metrics) -> EmbeddedLog:
@@ -55,7 +57,7 @@ class _MeasuredLog:
         try:
             yield
             outcome = APPENDED
-        except (AppendRefused, LogUnavailable, SchemaError):
+        except _REFUSALS:
             outcome = REFUSED
             raise
         finally:

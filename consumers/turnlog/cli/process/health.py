@@ -45,7 +45,7 @@ class Health:
         self._clock = clock
         self._turned = clock()
         self._checks: dict[str, Check] = {}
-        self._was_ready = False
+        self._was_ready: bool | None = None
 
     def add(self, name: str, check: Check) -> None:
         """Let readiness depend on a check, in place of an earlier one of that name."""

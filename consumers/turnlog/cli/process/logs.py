@@ -26,6 +26,38 @@ _LOG = logging.getLogger(__name__)
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
+REPEAT_S = 60.0
+"""How often the same words of a library are let through."""
+REMEMBERED_MAX = 1_000
+
+
+class Seldom(logging.Filter):
+    """Lets the same words of a library through once in a while, and says how often they came.
+
+    While no broker answers, aiokafka alone says the same fifty times a second, as errors. What
+    turnlog itself says is never held back.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: dict[tuple[str, str], tuple[float, int]] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.name == "turnlog" or record.name.startswith("turnlog."):
+            return True
+        if len(self._said) > REMEMBERED_MAX:
+            self._said.clear()
+        key = (record.name, record.getMessage())
+        said_s, held = self._said.get(key, (-REPEAT_S, 0))
+        if record.created - said_s < REPEAT_S:
+            self._said[key] = said_s, held + 1
+            return False
+        if held:
+            record.repeated = held
+        self._said[key] = record.created, 0
+        return True
+
+
 @contextmanager
 def logging_to_stderr(
     format_: LogFormat | None, *, quiet: bool = False, verbose: bool = False
@@ -35,6 +67,7 @@ def logging_to_stderr(
     handler = logging.StreamHandler()
     is_json = format_ == "json" or (format_ is None and not sys.stderr.isatty())
     handler.setFormatter(JsonLines() if is_json else TextLines())
+    handler.addFilter(Seldom())
     root, ours = logging.getLogger(), logging.getLogger("turnlog")
     before = root.handlers[:], root.level, ours.level
     root.handlers[:] = [handler]

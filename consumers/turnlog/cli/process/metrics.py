@@ -72,7 +72,7 @@ class Metrics:
         """Everything, as a scraper wants it, and the type of that."""
         try:
             encode, kind = choose_encoder(accept)
-        except ValueError:  # it names a version that is none
+        except (TypeError, ValueError):  # it names a version that is none
             encode, kind = choose_encoder("")
         return encode(self.registry), kind
 

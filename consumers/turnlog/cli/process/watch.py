@@ -10,6 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 
 from turnlog.cli.process.health import Health
@@ -55,18 +56,21 @@ class Watch:
         self._lags: dict[tuple[str, int], Lag] = {}
         self._found: dict[str, dict[int, str | None]] = {}
         self._readings: list[Reading] = []
+        self._wake = asyncio.Event()
         health.add("log", self._log_check)
 
     def add(self, reading: Reading) -> None:
-        """Look after somebody more."""
+        """Look after somebody more, from now on."""
         self._readings.append(reading)
         for name in (TABLES, reading.group):
-            self._found.setdefault(name, {})[reading.partition] = None
+            self._found.setdefault(name, {})[reading.partition] = "not looked at yet"
             self._health.add(name, partial(_worst, self._found[name]))
+        self._wake.set()
 
     async def run(self) -> None:
         """Look now and then, for ever."""
         while True:
+            self._wake.clear()
             try:
                 await self.look()
             except TurnlogError as error:
@@ -74,7 +78,8 @@ class Watch:
             except Exception as error:
                 self._trouble = f"{type(error).__name__}: {error}"
                 _LOG.exception("the log could not be looked at")
-            await asyncio.sleep(LOOK_S)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), LOOK_S)
 
     async def look(self) -> None:
         """Ask where the log ends and how far everybody is. Raises what the log raises."""
