@@ -81,12 +81,13 @@ class Health:
         report = self.ready()
         if report.is_good == self._was_ready:
             return
-        self._was_ready = report.is_good
+        was_ready, self._was_ready = self._was_ready, report.is_good
         if report.is_good:
             _LOG.info("ready")
         else:
             wrong = "; ".join(f"{name}: {said}" for name, said in report.checks.items() if said)
-            _LOG.warning("not ready: %s", wrong)
+            level = logging.WARNING if was_ready else logging.INFO  # it only starts
+            _LOG.log(level, "not ready: %s", wrong)
 
 
 def _asked(check: Check) -> str | None:

@@ -79,7 +79,9 @@ class Watch:
                 self._trouble = f"{type(error).__name__}: {error}"
                 _LOG.exception("the log could not be looked at")
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), LOOK_S)
+                # not by wait_for, which loses a cancellation that comes together with the wake
+                async with asyncio.timeout(LOOK_S):
+                    await self._wake.wait()
 
     async def look(self) -> None:
         """Ask where the log ends and how far everybody is. Raises what the log raises."""

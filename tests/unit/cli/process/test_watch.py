@@ -122,6 +122,21 @@ async def test_what_was_found_long_ago_says_nothing() -> None:
     assert wrong(health) == {"log": f"its end is not known since {OLD_S + 1:.0f} s"}
 
 
+async def test_it_can_be_ended_at_any_moment() -> None:
+    """Also in the very step in which somebody new wakes it."""
+    _, _, _, watch, _ = await made()
+    for steps in range(30):
+        running = asyncio.create_task(watch.run())
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        watch.add(Reading("follow", 0, 4))
+        for _ in range(steps % 3):
+            await asyncio.sleep(0)
+        running.cancel()
+        await asyncio.wait([running], timeout=30)
+        assert running.cancelled()
+
+
 async def test_somebody_new_is_looked_at_at_once() -> None:
     _, health, _, watch, _ = await made()
     running = asyncio.create_task(watch.run())
