@@ -13,7 +13,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from tests.kafka import COMMAND
+from tests.integration.running import TURNLOG
 from turnlog.core.errors import LogUnavailable, UsageError
 from turnlog.testing.broker import Broker
 from turnlog.testing.broker_jars import Java, find_java
@@ -66,45 +66,52 @@ def test_what_makes_no_broker_is_refused(tmp_path: Path) -> None:
         Broker(tmp_path, nodes=3, java=java)
 
 
-def start(*options: str) -> tuple[subprocess.Popen[bytes], str]:
+def start(*options: str) -> tuple[subprocess.Popen[bytes], str, list[int]]:
     process = subprocess.Popen(
-        [*COMMAND, "broker", "--port", "0", "--json", "-q", *options],
+        [*TURNLOG, "broker", "--port", "0", "--json", "-q", *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
     assert process.stdout is not None
-    return process, orjson.loads(process.stdout.readline())["servers"]
+    told = orjson.loads(process.stdout.readline())
+    return process, told["servers"], told["pids"]
 
 
-@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
-def test_the_command_ends_in_order(java: Java, tmp_path: Path, end: signal.Signals) -> None:
-    process, servers = start("--data", str(tmp_path / "data"))
+@pytest.mark.parametrize(("end", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
+def test_the_command_ends_in_order(
+    java: Java, tmp_path: Path, end: signal.Signals, status: int
+) -> None:
+    process, servers, _ = start("--data", str(tmp_path / "data"))
     assert answers(servers)
     process.send_signal(end)
     assert process.communicate(timeout=30) == (b"", b"")
-    assert process.returncode == 0
+    assert process.returncode == status
     assert not answers(servers)
     assert (tmp_path / "data" / "node-1" / "kafka.log").exists()
 
 
 def test_the_command_ends_with_the_process_that_it_serves(java: Java) -> None:
     served = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    process, servers = start("--serving", str(served.pid))
+    process, servers, _ = start("--serving", str(served.pid))
     served.communicate(timeout=30)
     assert process.communicate(timeout=30) == (b"", b"")
     assert process.returncode == 0
     assert not answers(servers)
 
 
+def test_a_hard_end_leaves_no_node(java: Java) -> None:
+    process, servers, pids = start("--stop-within", "0.1")
+    os.kill(pids[0], signal.SIGSTOP)  # so that it cannot end in order
+    process.terminate()
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == 3
+    assert b"ended hard" in said
+    assert not answers(servers)
+
+
 def test_a_node_that_dies_ends_the_command(java: Java) -> None:
-    process, _ = start("--nodes", "1")
-    assert process.stderr is not None
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    if not children.exists():
-        process.terminate()
-        process.communicate()
-        pytest.skip("this system does not tell a process's children")
-    os.kill(int(children.read_text().split()[0]), signal.SIGKILL)
+    process, _, (node,) = start("--nodes", "1")
+    os.kill(node, signal.SIGKILL)
     began = time.monotonic()
     _, said = process.communicate(timeout=30)
     assert process.returncode == 1

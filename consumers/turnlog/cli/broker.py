@@ -2,53 +2,70 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import os
-import signal
 import tempfile
-import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 
 from turnlog.cli.plain import counted
-from turnlog.cli.terminal import Terminal
+from turnlog.cli.process.process import Process
 from turnlog.core.errors import LogUnavailable
-from turnlog.testing.broker import Broker, Node
+from turnlog.testing.broker import Broker
 
 LOOK_S = 0.5
 """How often it is looked whether the nodes run, and the process that all is for."""
+_LOG = logging.getLogger(__name__)
 
 
-def run_broker(
-    terminal: Terminal, *, nodes: int, data: Path | None, port: int, serving: int | None
+async def run_broker(
+    process: Process, *, nodes: int, data: Path | None, port: int, serving: int | None
 ) -> None:
-    """Run a broker until an interrupt or SIGTERM, or until the process `serving` has ended."""
-    with _stop_signal() as stop, _folder(data) as folder:
-        terminal.say(("starting Kafka", "dim"))
-        with Broker(folder, nodes=nodes, port=port) as broker:
-            pids = [node.pid for node in broker.nodes]
-            if terminal.common.json:
-                terminal.rows([{"servers": broker.servers, "pids": pids, "data": str(folder)}])
-            else:
-                terminal.print(broker.servers)
-            terminal.flush()
-            kept = folder if data is not None else "kept nowhere: give --data DIR to keep it"
-            terminal.say(
-                f"{counted(nodes, 'node')}; data: {kept}\n"
-                f"make a topic:  turnlog topics create kafka://{broker.servers}/sessions\n"
-                "end it with ^C"
-            )
-            while not stop.wait(LOOK_S):
-                _check(broker.nodes)
+    """Run a broker until a stop, or until the process `serving` has ended."""
+    with _folder(data) as folder:
+        _LOG.info("starting Kafka")
+        broker = Broker(folder, nodes=nodes, port=port)
+        process.check("nodes", lambda: "starting")
+        process.last_calls.append(lambda: _kill(broker))
+        await asyncio.to_thread(broker.start)
+        process.check("nodes", lambda: _missing(broker))
+        try:
+            _tell(process, broker, folder, is_kept=data is not None)
+            while not await process.stop.wait(LOOK_S):
+                if wrong := _missing(broker):
+                    raise LogUnavailable(wrong)
                 if serving is not None and not _runs(serving):
                     return
+        finally:
+            await asyncio.to_thread(broker.stop)
 
 
-def _check(nodes: list[Node]) -> None:
-    for node in nodes:
+def _tell(process: Process, broker: Broker, folder: Path, *, is_kept: bool) -> None:
+    terminal = process.terminal
+    pids = [node.pid for node in broker.nodes]
+    if terminal.common.json:
+        terminal.rows([{"servers": broker.servers, "pids": pids, "data": str(folder)}])
+    else:
+        terminal.print(broker.servers)
+    terminal.flush()
+    kept = folder if is_kept else "kept nowhere: give --data DIR to keep it"
+    _LOG.info("%s run; data: %s", counted(len(pids), "node"), kept)
+    _LOG.info("make a topic: turnlog topics create kafka://%s/sessions", broker.servers)
+
+
+def _missing(broker: Broker) -> str | None:
+    for node in broker.nodes:
         if node.pid is None:
-            raise LogUnavailable(f"node {node.number} of the broker has ended by itself")
+            return f"node {node.number} of the broker has ended by itself"
+    return None
+
+
+def _kill(broker: Broker) -> None:
+    """The nodes are processes of their own, and would go on."""
+    for node in broker.nodes:
+        node.kill()
 
 
 def _runs(pid: int) -> bool:
@@ -68,19 +85,3 @@ def _folder(data: Path | None) -> Generator[Path]:
         return
     with tempfile.TemporaryDirectory(prefix="turnlog-broker-") as folder:
         yield Path(folder)
-
-
-@contextmanager
-def _stop_signal() -> Generator[threading.Event]:
-    """Set by an interrupt or SIGTERM: here they are the orderly end, and no failure."""
-    stop = threading.Event()
-
-    def end(_signal: int, _frame: FrameType | None) -> None:
-        stop.set()
-
-    before = {each: signal.signal(each, end) for each in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stop
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)

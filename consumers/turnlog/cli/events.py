@@ -33,13 +33,14 @@ def print_events(terminal: Terminal, session: str, *, types: list[str]) -> None:
             return
         is_empty = True
         for row in found:
-            _print_event(terminal, row)
+            print_event(terminal, row)
             is_empty = False
         if is_empty:
             terminal.say("no events" + (f" of type {', '.join(types)}" if types else ""))
 
 
-def _print_event(terminal: Terminal, row: Json) -> None:
+def print_event(terminal: Terminal, row: Json) -> None:
+    """One event, as a line."""
     place = f"{row['position']}" + (f".{row['index']}" if row["index"] >= 0 else "")
     standing = row["frame"]
     odd = f"{standing} " if standing in ODD_STYLES else ""

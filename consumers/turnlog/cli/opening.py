@@ -10,15 +10,23 @@ from turnlog.cli.options import Common
 from turnlog.cli.settings import choose_kafka, choose_log, choose_tables, without_password
 from turnlog.cli.terminal import Terminal
 from turnlog.core.errors import UsageError
-from turnlog.log import EmbeddedLog
+from turnlog.log import EmbeddedLog, Progress
 from turnlog.owner.ambient import system_clock
 from turnlog.tables.store import View
 
 
 def open_log(
-    terminal: Terminal, url: str | None = None, *, create: bool = False, catch_up: bool = True
+    terminal: Terminal,
+    url: str | None = None,
+    *,
+    create: bool = False,
+    catch_up: bool = True,
+    progress: Progress | None = None,
 ) -> EmbeddedLog:
-    """The log of a URL, else the one that the options and settings choose. Close it by `with`."""
+    """The log of a URL, else the one that the options and settings choose. Close it by `with`.
+
+    Progress is shown, or told to who asks for it.
+    """
     common = terminal.common
     if url is None:
         url, origin = choose_log(common.log)
@@ -26,13 +34,13 @@ def open_log(
         check_options(common, [url])
     is_kafka = url.startswith("kafka:")
     kafka = choose_kafka(common.kafka) if is_kafka else {}
-    with terminal.steps("bringing the tables up to date") as progress:
+    with terminal.steps("bringing the tables up to date") as shown:
         return turnlog.log.open(
             url,
             clock=system_clock,
             create=create,
             catch_up=catch_up,
-            progress=progress,
+            progress=progress or shown,
             tables=choose_tables(common.tables) if is_kafka else None,
             kafka={name: chosen.value for name, chosen in kafka.items()},
         )

@@ -12,8 +12,8 @@ LogOption: TypeAlias = Annotated[
     typer.Option(
         "--log",
         metavar="URL",
-        help="The log, sqlite:FILE or file:FOLDER. Else TURNLOG_LOG, else the config file, else a"
-        " file in your data folder.",
+        help="The log: sqlite:FILE, file:FOLDER or kafka://HOST:PORT/TOPIC. Else TURNLOG_LOG, else"
+        " the config file, else a file in your data folder.",
     ),
 ]
 TablesOption: TypeAlias = Annotated[

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from turnlog.cli.commands import archives, care, inputs, kafka, reading, recovery
+from turnlog.cli.commands import archives, care, inputs, kafka, reading, recovery, running
 from turnlog.cli.guard import FAILED, INTERRUPTED, WRONG_CALL, explain, is_debug
 from turnlog.cli.terminal import named, silence_stdout
 
@@ -69,6 +69,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "sessions": reading.sessions,
     "show": reading.show,
     "events": reading.events,
+    "follow": running.follow,
     "fsck": care.fsck,
     "recover": recovery.recover,
     "pending": recovery.pending,
@@ -83,6 +84,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "verify": care.verify,
     "rebuild": care.rebuild,
     "broker": kafka.broker,
+    "health": running.health,
 }
 for name, command in COMMANDS.items():
     app.command(name)(command)

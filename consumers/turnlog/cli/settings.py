@@ -84,6 +84,9 @@ def settings() -> dict[str, Chosen]:
         "log": Chosen(f"sqlite:{data_file()}", "default"),
         "tables": Chosen("", "default"),
         "mask": Chosen(dict[str, str](), "default"),
+        "admin": Chosen("", "default"),
+        "log_format": Chosen("", "default"),
+        "stop_within": Chosen(25.0, "default"),
     }
     from turnlog.cli.settings_model import read_layers
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_settings import (
@@ -39,6 +39,14 @@ class Fields(BaseModel):
     mask: dict[str, str] = {}
     """Further secrets to mask on import: a name and a regular expression for each. A variable holds
     them as JSON."""
+    admin: str | None = Field(None, min_length=1)
+    """Where commands that run on answer /livez, /readyz and /metrics, as HOST:PORT. By default
+    nowhere."""
+    log_format: Literal["json", "text"] | None = None
+    """How commands that run on tell what happens; text on a terminal, else json."""
+    stop_within: float | None = Field(None, ge=0.1, strict=False)
+    """How many seconds an orderly end may take, by default 25: less than what starts the process
+    allows."""
 
 
 class Settings(Fields, BaseSettings):

@@ -32,19 +32,30 @@ class Judged(NamedTuple):
     standing: str
 
 
-def judged_frames(view: View, session: str) -> Iterator[Judged]:
-    """The records filed under a session, in order."""
-    own = Ownership()
-    for stored in view.records(session):
+class Judge:
+    """Judges the records filed under a session, which must come in order and from the first on."""
+
+    def __init__(self, session: str) -> None:
+        self._session = session
+        self._own = Ownership()
+
+    def judge(self, stored: Stored) -> Judged:
+        """What the next record is."""
         frame = decode(stored.record)
-        before = own
-        admission, own = follow(own, frame)
+        before = self._own
+        admission, self._own = follow(before, frame)
         if admission is not None:
             standing = str(admission)
-        elif frame.header is None or frame.header.session != session:
+        elif frame.header is None or frame.header.session != self._session:
             standing = MISFILED
         elif sole_claim(frame) is None:
             standing = GUEST
         else:
-            standing = CLAIM if own.epoch > before.epoch else LOST_CLAIM
-        yield Judged(stored, frame, standing)
+            standing = CLAIM if self._own.epoch > before.epoch else LOST_CLAIM
+        return Judged(stored, frame, standing)
+
+
+def judged_frames(view: View, session: str) -> Iterator[Judged]:
+    """The records filed under a session, in order."""
+    judge = Judge(session)
+    return (judge.judge(stored) for stored in view.records(session))

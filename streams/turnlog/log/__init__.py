@@ -54,16 +54,7 @@ def open(
     Raises UsageError for a URL of no known kind, LogUnavailable for what cannot be opened, and
     StateError for a log of a newer turnlog or one whose tables cannot be brought up to date.
     """
-    scheme, colon, rest = url.partition(":")
-    if not colon or "/" in scheme or "\\" in scheme:
-        raise UsageError(
-            f"the log {url!r} is no URL: write sqlite:{url or 'PATH'}"
-            f" for a file; there are {SCHEMES}"
-        )
-    if tables is not None and scheme != "kafka":
-        raise UsageError(f"the log {url!r} holds its own tables: give no other place for them")
-    if kafka and scheme != "kafka":
-        raise UsageError(f"the log {url!r} is not on Kafka: give no settings of Kafka's clients")
+    scheme, rest = _scheme_of(url, tables, kafka)
     if scheme == "memory":
         if rest:
             raise UsageError(f"the log {url!r}: memory: takes nothing behind the colon")
@@ -109,6 +100,23 @@ def open(
             busy_ms=busy_ms,
         )
     raise UsageError(f"the log {url!r}: there is no {scheme}: log; there are {SCHEMES}")
+
+
+def _scheme_of(
+    url: str, tables: str | None, kafka: Mapping[str, object] | None
+) -> tuple[str, str]:
+    """The kind of log that a URL names, and the rest of it. The other two are for Kafka alone."""
+    scheme, colon, rest = url.partition(":")
+    if not colon or "/" in scheme or "\\" in scheme:
+        raise UsageError(
+            f"the log {url!r} is no URL: write sqlite:{url or 'PATH'}"
+            f" for a file; there are {SCHEMES}"
+        )
+    if tables is not None and scheme != "kafka":
+        raise UsageError(f"the log {url!r} holds its own tables: give no other place for them")
+    if kafka and scheme != "kafka":
+        raise UsageError(f"the log {url!r} is not on Kafka: give no settings of Kafka's clients")
+    return scheme, rest
 
 
 def _tables(url: str | None) -> Path | None:

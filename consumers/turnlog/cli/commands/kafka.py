@@ -17,6 +17,12 @@ from turnlog.cli.options import (
     QuietOption,
     VerboseOption,
 )
+from turnlog.cli.process.options import (
+    AdminOption,
+    LogFormatOption,
+    ProcessOptions,
+    StopWithinOption,
+)
 
 UrlArgument: TypeAlias = Annotated[
     str | None,
@@ -42,6 +48,9 @@ def broker(
     serving: Annotated[
         int | None, typer.Option("--serving", metavar="PID", hidden=True, help="End with it.")
     ] = None,
+    admin: AdminOption = None,
+    log_format: LogFormatOption = None,
+    stop_within: StopWithinOption = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -58,10 +67,15 @@ def broker(
       turnlog broker --nodes 3 --data ~/kafka
     """
     from turnlog.cli.broker import run_broker
+    from turnlog.cli.process.runner import run
 
     perform(
         Common(None, json, quiet, verbose, no_color),
-        lambda terminal: run_broker(terminal, nodes=nodes, data=data, port=port, serving=serving),
+        lambda terminal: run(
+            terminal,
+            ProcessOptions(admin, log_format, stop_within),
+            lambda process: run_broker(process, nodes=nodes, data=data, port=port, serving=serving),
+        ),
     )
 
 
