@@ -102,9 +102,7 @@ def open(
     raise UsageError(f"the log {url!r}: there is no {scheme}: log; there are {SCHEMES}")
 
 
-def _scheme_of(
-    url: str, tables: str | None, kafka: Mapping[str, object] | None
-) -> tuple[str, str]:
+def _scheme_of(url: str, tables: str | None, kafka: Mapping[str, object] | None) -> tuple[str, str]:
     """The kind of log that a URL names, and the rest of it. The other two are for Kafka alone."""
     scheme, colon, rest = url.partition(":")
     if not colon or "/" in scheme or "\\" in scheme:
