@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Generator
 from contextlib import contextmanager
 
@@ -20,7 +21,6 @@ def open_log(
     if url is None:
         url, origin = choose_log(terminal.common.log)
         terminal.note(("log: ", "dim"), f"{without_password(url)} ({origin})")
-    tables = choose_tables() if url.startswith("kafka:") else None
     with terminal.steps("bringing the tables up to date") as progress:
         return turnlog.log.open(
             url,
@@ -28,8 +28,23 @@ def open_log(
             create=create,
             catch_up=catch_up,
             progress=progress,
-            tables=tables,
+            tables=tables_of(url),
         )
+
+
+def tables_of(url: str) -> str | None:
+    """Where a person wants the tables of a log that does not hold its own; None: nowhere else."""
+    return choose_tables() if url.startswith("kafka:") else None
+
+
+def catch_up(log: EmbeddedLog) -> None:
+    """Bring the tables of an open log to its end: those that read it back lag. Synchronous."""
+
+    async def wait() -> None:
+        for partition in range(log.partitions):
+            await log.tables.wait(await log.end(partition), partition)
+
+    asyncio.run(wait())
 
 
 @contextmanager

@@ -29,6 +29,7 @@ from turnlog.cli.demo.script import (
     summarise,
 )
 from turnlog.cli.demo.tools import Files, Harbour, Helper
+from turnlog.cli.opening import tables_of
 from turnlog.core.errors import Fenced
 from turnlog.host import Session, Tool, open_session, run_turn
 from turnlog.owner.ambient import Ambient
@@ -53,7 +54,8 @@ async def work(task: Task) -> Json:
     """Do it; how it ended: {"ended": an outcome or "fenced", "why"}."""
     ambient = Ambient(reach=from_environment())
     folder = Path(task.folder)
-    async with turnlog.log.open(task.log, clock=ambient.clock) as log:
+    log = turnlog.log.open(task.log, clock=ambient.clock, tables=tables_of(task.log))
+    async with log:
         files = Files(folder)
         helper = Helper(log, task.host, files.reading())
         tools: list[Tool] = [*files.tools(), helper.tool(), *Harbour(task.port).tools()]
