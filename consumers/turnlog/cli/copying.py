@@ -22,9 +22,10 @@ def copy_log(terminal: Terminal, source: str, target: str, sessions: list[str]) 
 
 
 async def _copy(terminal: Terminal, source: str, target: str, sessions: list[str]) -> None:
+    two = source.startswith("kafka:") and target.startswith("kafka:")
     async with AsyncExitStack() as stack:
-        origin = await stack.enter_async_context(open_log(terminal, source))
-        there = present(terminal, target)
+        origin = await stack.enter_async_context(open_log(terminal, source, is_one_of_two=two))
+        there = present(terminal, target, is_one_of_two=two)
         if there is not None:
             await stack.enter_async_context(there)
             if there.url == origin.url:

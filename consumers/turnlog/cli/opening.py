@@ -15,9 +15,16 @@ from turnlog.tables.store import View
 
 
 def open_log(
-    terminal: Terminal, url: str | None = None, *, create: bool = False, catch_up: bool = True
+    terminal: Terminal,
+    url: str | None = None,
+    *,
+    create: bool = False,
+    catch_up: bool = True,
+    is_one_of_two: bool = False,
 ) -> EmbeddedLog:
-    """The log of a URL, else the one that the options and settings choose. Close it by `with`."""
+    """The log of a URL, else the one that the options and settings choose. Close it by `with`.
+
+    The setting for tables names those of one Kafka log; one of two has its tables elsewhere."""
     if url is None:
         url, origin = choose_log(terminal.common.log)
         terminal.note(("log: ", "dim"), f"{without_password(url)} ({origin})")
@@ -28,7 +35,7 @@ def open_log(
             create=create,
             catch_up=catch_up,
             progress=progress,
-            tables=tables_of(url),
+            tables=None if is_one_of_two else tables_of(url),
         )
 
 

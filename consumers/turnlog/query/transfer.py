@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Set
 from typing import NamedTuple
 
-from turnlog.core.errors import AppendRefused, AppendUnknown, LogError, StateError
+from turnlog.core.errors import AppendRefused, AppendUnknown, LogError, SchemaError, StateError
 from turnlog.core.frames import Record
 from turnlog.log import Log
 from turnlog.query.archive import Line, identity
@@ -97,8 +97,9 @@ async def lines_of(log: Log, sessions: Set[str] = frozenset()) -> Lines:
 async def examine(lines: Lines, target: Log | None, tick: Tick) -> Plan:
     """Read the source once and write nothing. `target` is None for a log that is not there yet.
 
-    Raises SchemaError for a line that cannot be read, and AppendRefused where the target has other
-    frames of a session, or more of them, than the source begins with.
+    Raises SchemaError for a line that cannot be read or a frame that the target does not take, and
+    AppendRefused where the target has other frames of a session, or more of them, than the source
+    begins with.
     """
     plan = Plan()
     known: dict[str, _Known] = {}
@@ -110,6 +111,8 @@ async def examine(lines: Lines, target: Log | None, tick: Tick) -> Plan:
             session = plan.sessions[name] = _Session()
             if target is not None:
                 known[name] = _Known(target, name)
+        if target is not None:
+            _check(target, line)
         digest = identity(record)
         session.frames += 1
         session.chain.update(digest)
@@ -131,6 +134,14 @@ async def examine(lines: Lines, target: Log | None, tick: Tick) -> Plan:
             )
         plan.sessions[name].reached = log.after
     return plan
+
+
+def _check(target: Log, line: Line) -> None:
+    """What the target would not take is refused before anything is written."""
+    try:
+        target.check_record(line.record)
+    except SchemaError as error:
+        raise type(error)(f"{line.where}: {error}") from error
 
 
 async def fill(lines: Lines, target: Log, plan: Plan, tick: Tick) -> None:

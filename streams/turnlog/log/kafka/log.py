@@ -29,7 +29,7 @@ from turnlog.core.errors import (
 from turnlog.core.fold import fold as fold_frame
 from turnlog.core.frames import Record, SealedFrame
 from turnlog.log.kafka.address import Address, default_tables
-from turnlog.log.kafka.appender import Appender, Job
+from turnlog.log.kafka.appender import Appender, Job, Load
 from turnlog.log.kafka.cluster import ASK_S, Cluster, Ends
 from turnlog.log.kafka.loop import LoopThread
 from turnlog.log.kafka.mirror import Mirror
@@ -173,11 +173,11 @@ class KafkaLog(SqliteFile):
         return await future
 
     async def load(self, records: Sequence[Record]) -> list[int]:
-        """As the port says; but of records that did not get there in one piece, some may be there.
-        That is AppendUnknown: load them again, and copies change nothing."""
+        """As the port says, but not in one piece: after AppendUnknown the first ones of each
+        session may be there, and no others."""
         for record in records:
             frames.check(record)
-        futures = self._hand_over(records) if records else []
+        futures = self._hand_over(records, Load()) if records else []
         found = await asyncio.gather(*futures, return_exceptions=True)
         errors = [item for item in found if isinstance(item, BaseException)]
         if not errors:
@@ -186,13 +186,19 @@ class KafkaLog(SqliteFile):
             raise errors[0]
         raise AppendUnknown(f"of {len(found)} records some may be in the log: {errors[0]}")
 
-    def _hand_over(self, records: Sequence[Record]) -> list[asyncio.Future[int]]:
+    def check_record(self, record: Record) -> None:
+        super().check_record(record)
+        self._message(record)
+
+    def _hand_over(
+        self, records: Sequence[Record], load: Load | None = None
+    ) -> list[asyncio.Future[int]]:
         self.check_open()
         messages = [self._message(record) for record in records]
         loop = asyncio.get_running_loop()
         began = time.monotonic()
         jobs = [
-            Job(message, record.session, loop.create_future(), began)
+            Job(message, record.session, loop.create_future(), began, load)
             for message, record in zip(messages, records, strict=True)
         ]
         self._appender.put(jobs)
