@@ -89,10 +89,12 @@ class KafkaLog(SqliteFile):
             self._id = found.topic.id
             self._begins = found.begins
             self._max_bytes = int(found.settings["max.message.bytes"])
+            self._count = len(found.topic.partitions)
             path = _made(tables or default_tables(found.topic.id))
             super().__init__(
                 path,
-                partitions=len(found.topic.partitions),
+                # where some were added, what is left lies in those that it was made with
+                partitions=min(self._count, found.meta.partitions) if found.meta else self._count,
                 busy_ms=busy_ms,
                 fold=fold,
                 connect=database.connect,
@@ -127,7 +129,7 @@ class KafkaLog(SqliteFile):
         self.prepare(None, catch_up=False)
         self._mirror = Mirror(self)
         self._mirror.name_source(self._topic, self._id, self.partitions)
-        for partition, end in enumerate(found.ends):
+        for partition, end in enumerate(found.ends[: self.partitions]):
             known = self._mirror.reached(partition)
             if known > end:
                 raise StateError(
@@ -299,10 +301,10 @@ class KafkaLog(SqliteFile):
         topic = await self._cluster.topic(self._topic)
         if topic is None:
             raise LogUnavailable(f"there is no topic {self._topic!r} any more")
-        if (topic.id, len(topic.partitions)) != (self._id, self.partitions):
+        if (topic.id, len(topic.partitions)) != (self._id, self._count):
             raise StateError(
                 f"topic {self._topic!r} is not the one that was opened: its id is {topic.id}, with"
-                f" {len(topic.partitions)} partitions, and was {self._id}, with {self.partitions};"
+                f" {len(topic.partitions)} partitions, and was {self._id}, with {self._count};"
                 " run turnlog topics check"
             )
 
