@@ -8,22 +8,28 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.contract.adapter import claiming, talking
+from tests.contract.adapter import claiming, large, talking
+from tests.every_log import Places, places
 from tests.integration.kafka_topics import make_topic, open_log, producing, with_cluster
 from tests.unit.cli.calls import Caller, isolated
 from tests.unit.query.logs import random_session, woven
 from turnlog.core.errors import AppendUnknown, UsageError
 from turnlog.core.frames import Record
+from turnlog.ingest.samples import big_claude_file
 from turnlog.log.kafka.partition import STRAY, partition_of
 from turnlog.log.kafka.records import to_message
+from turnlog.log.memory import MemoryLog
+from turnlog.query import transfer
 from turnlog.testing.broker import Broker
 from turnlog.testing.broker_jars import find_java
+
+__all__ = ["places"]
 
 ROOT = Path(__file__).parents[2]
 ROOTS = [str(ROOT / name) for name in ("streams", "producers", "consumers")]
@@ -112,6 +118,64 @@ def test_a_copy_killed_at_any_time_is_taken_up_again(kafka_servers: str, turnlog
                ) == 0  # fmt: skip
     again = [record for _, _, record in asyncio.run(read_everything(url, turnlog.folder))]
     assert records_by_session(again) == records_by_session(records)
+    turnlog.good("verify", log=url)
+
+
+MEASURED = """
+import atexit, re
+status = "/proc/self/status"  # getrusage counts what the parent had before exec
+atexit.register(lambda: print(re.search(r"VmHWM:\\s+(\\d+) kB", open(status).read())[1]))
+from turnlog.cli.app import main
+main()
+"""
+LARGE = 850_000
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="nothing tells the peak")
+@pytest.mark.parametrize("kind", ["zstd", "kafka"])
+def test_a_copy_takes_no_more_memory_for_more_bytes(
+    places: Places, turnlog: Caller, kind: str
+) -> None:
+    def peak_kib(frames: int) -> int:
+        origin = f"sqlite:{turnlog.folder}/large-{frames}.db"
+        records = [large(f"s{number % 3}", number // 3 + 1, LARGE) for number in range(frames)]
+        for start in range(0, frames, 10):
+            turnlog.write([frame.record for frame in records[start : start + 10]], log=origin)
+        command = [sys.executable, "-c", MEASURED, "copy", origin, places.url(kind), "--quiet"]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(ROOTS)}
+        done = subprocess.run(command, env=environment, capture_output=True, check=True)
+        return int(done.stdout)
+
+    few, many = peak_kib(20), peak_kib(100)
+    assert (many - few) * 1024 < 40 * LARGE
+
+
+def test_an_import_killed_in_the_middle_is_taken_up_again(
+    kafka_servers: str, turnlog: Caller
+) -> None:
+    """An import claims each session and appends frame by frame, as a host does."""
+    folder = turnlog.folder / "claude"
+    big_claude_file(folder / "large.jsonl", 4)
+    whole = turnlog.good("import", "claude-code", folder, "--json").json
+    url = make_topic(kafka_servers, 3)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(ROOTS)}
+    command = [sys.executable, "-c", "from turnlog.cli.app import main; main()"]
+    for enough in (2, 4):
+        with subprocess.Popen(
+            [*command, "import", "claude-code", str(folder), "--log", url], env=environment,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        ) as process:  # fmt: skip
+            before = frames_in(url)
+            wait_until(lambda: frames_in(url) >= before + enough, process)  # noqa: B023
+            process.kill()
+            process.communicate()
+    assert whole["events"]
+    turnlog.good("import", "claude-code", folder, log=url)
+    assert "1 unchanged" in turnlog.good("import", "claude-code", folder, log=url).err
+    [one], [there] = (turnlog.good("sessions", "--json", log=log).json for log in (None, url))
+    for name in ("session", "title", "entries", "usage", "status"):
+        assert one[name] == there[name]
+    turnlog.good("fsck", "--damage", log=url)
     turnlog.good("verify", log=url)
 
 
@@ -208,6 +272,43 @@ async def test_of_a_load_that_failed_each_session_has_its_first_records(
         wanted = records_by_session(records)
         for session, there in records_by_session(found).items():
             assert there == wanted[session][: len(there)]
+
+
+async def test_a_copy_goes_on_where_nobody_knows_what_arrived(
+    kafka_servers: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Producers are given up with frames under way, again and again: none is lost or doubled."""
+    monkeypatch.setattr(transfer, "BATCH_RECORDS", 100)
+    monkeypatch.setattr(transfer, "TRIES", 20)
+    url = await asyncio.to_thread(make_topic, kafka_servers, 3)
+    origin = MemoryLog(clock=lambda: 0)
+    await origin.load(talk())
+    dice, unknown = random.Random(2), 0
+    async with open_log(url, tmp_path / "tables.db") as log:
+        load = log.load
+
+        async def counted(records: Sequence[Record]) -> list[int]:
+            nonlocal unknown
+            # as it is handed over, or while it is under way
+            asyncio.get_running_loop().call_later(dice.uniform(0, 0.02), give_up)
+            try:
+                return await load(records)
+            except AppendUnknown:
+                unknown += 1
+                raise
+
+        def give_up() -> None:
+            if unknown < 8:
+                log._thread.tell(log._appender._give_up, "a test")
+
+        monkeypatch.setattr(log, "load", counted)
+        lines = await transfer.lines_of(origin)
+        plan = await transfer.examine(lines, log, lambda *_: None)
+        await transfer.fill(lines, log, plan, lambda *_: None)
+        await transfer.confirm(log, plan, lambda *_: None)
+        assert unknown >= 3
+        assert sum([await log.end(partition) for partition in range(3)]) == TOTAL
+        assert list(log.verify()) == []
 
 
 # ---- a broker that goes away --------------------------------------------------------------
