@@ -256,9 +256,15 @@ async def test_of_a_load_that_failed_each_session_has_its_first_records(
     records = [Record(f"s{number % 20}", None, bytes_of(3_000)) for number in range(4_000)]
     async with open_log(url, tmp_path / "tables.db") as log:
         loading = asyncio.ensure_future(log.load(records))
-        while not sum([await log.end(partition) for partition in range(3)]):
-            assert not loading.done()
-        log._thread.tell(log._appender._give_up, "a test")
+
+        async def give_up() -> None:
+            appender = log._appender
+            while len(appender._sent) + len(appender._waiting) in (0, len(records)):  # noqa: ASYNC110
+                await asyncio.sleep(0)
+            assert appender._waiting, "all is under way before the first one is there"
+            appender._give_up("a test")
+
+        await log._thread.ask(give_up())
         with pytest.raises(AppendUnknown, match="some may be in the log"):
             await loading
         await log.append(claiming("s21"))
@@ -283,30 +289,32 @@ async def test_a_copy_goes_on_where_nobody_knows_what_arrived(
     url = await asyncio.to_thread(make_topic, kafka_servers, 3)
     origin = MemoryLog(clock=lambda: 0)
     await origin.load(talk())
-    dice, unknown = random.Random(2), 0
+    unknown = 0
     async with open_log(url, tmp_path / "tables.db") as log:
         load = log.load
 
         async def counted(records: Sequence[Record]) -> list[int]:
             nonlocal unknown
-            # as it is handed over, or while it is under way
-            asyncio.get_running_loop().call_later(dice.uniform(0, 0.02), give_up)
+            loading = asyncio.ensure_future(load(records))
+            if unknown < 5:
+                await log._thread.ask(give_up(loading))
             try:
-                return await load(records)
+                return await loading
             except AppendUnknown:
                 unknown += 1
                 raise
 
-        def give_up() -> None:
-            if unknown < 8:
-                log._thread.tell(log._appender._give_up, "a test")
+        async def give_up(loading: asyncio.Future[list[int]]) -> None:
+            while not log._appender._sent and not loading.done():  # noqa: ASYNC110
+                await asyncio.sleep(0)
+            log._appender._give_up("a test")
 
         monkeypatch.setattr(log, "load", counted)
         lines = await transfer.lines_of(origin)
         plan = await transfer.examine(lines, log, lambda *_: None)
         await transfer.fill(lines, log, plan, lambda *_: None)
         await transfer.confirm(log, plan, lambda *_: None)
-        assert unknown >= 3
+        assert unknown == 5
         assert sum([await log.end(partition) for partition in range(3)]) == TOTAL
         assert list(log.verify()) == []
 
