@@ -2,6 +2,7 @@
 PYTHON  ?= python3
 WORKERS ?= 2
 ARGS    ?=
+LOG     ?=
 
 # A ratchet: raise it when the figure has risen, never lower it. core/ is pure, so nothing excuses a
 # branch of it that no test takes.
@@ -19,7 +20,8 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
-	@echo 'Variables: PYTHON=python3.12 (for setup), ARGS="..." (for demo, bench), WORKERS=2 (for tests)'
+	@echo 'Variables: PYTHON=python3.12 (for setup), ARGS="..." (for demo, bench), WORKERS=2 (for tests),'
+	@echo '           LOG=kafka://localhost:9092/demo or another empty log (for demo)'
 
 setup: .venv/.ready ## make .venv and install turnlog in it, editable, with the development tools
 
@@ -32,7 +34,7 @@ setup: .venv/.ready ## make .venv and install turnlog in it, editable, with the 
 	@touch $@
 
 demo: setup ## show the main job on sessions of its own (ARGS="--mine": on yours too)
-	@$(BIN)/turnlog demo $(ARGS)
+	@$(BIN)/turnlog demo $(if $(LOG),--log '$(LOG)') $(ARGS)
 
 test: setup lint types imports ## everything that must hold before a commit; stops at the first failure
 	@echo '== tests'

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from tests.every_log import Places, places
+from tests.integration.kafka_topics import new_name
 from tests.unit.cli.calls import Caller, isolated
 from turnlog.cli.demo import crash, processes
 from turnlog.cli.demo import run as demo_module
@@ -19,7 +21,10 @@ from turnlog.cli.demo.acts import Acts, play
 from turnlog.cli.terminal import columns
 from turnlog.ingest.samples import Sample, write_samples
 from turnlog.log import open as open_log
+from turnlog.log import topics
 from turnlog.owner.ambient import system_clock
+
+__all__ = ["places"]
 
 # One worker runs the hosts for all of these tests.
 pytestmark = pytest.mark.xdist_group("demo")
@@ -150,6 +155,37 @@ def test_the_data(ran: Any) -> None:
     assert {report["verdict"] for report in data["recovery"]} == {"ready"}
     assert len(data["costs"]) == 11
     assert data["masked"] == {"aws_access_key": 1}
+
+
+@pytest.mark.parametrize("kind", ["zstd", "kafka"])
+def test_on_any_log(places: Places, real: Caller, kind: str) -> None:
+    """Every figure is the same, whatever the log is."""
+    url = places.url(kind)
+    done = real("demo", "--keep", "d", "--json", "--log", url)
+    assert (done.status, done.err) == (0, "")
+    assert done.json["log"] == url
+    assert len(done.json["checks"]) > 60
+    assert all(check["ok"] for check in done.json["checks"])
+    assert not list(real.folder.glob("d/log.*"))
+    for command in done.json["next"][:-1]:
+        assert real(*shlex.split(command)[1:]).status == 0, command
+    assert hosts_in(real.folder) == []
+    again = real("demo", "--keep", "e", "--log", url)
+    assert (again.status, again.out) == (2, "")
+    assert f"{url} is not empty; name a new log" in again.err
+
+
+def test_a_topic_is_made(kafka_servers: str, turnlog: Caller) -> None:
+    url = f"kafka://{kafka_servers}/{new_name()}"
+    assert turnlog("demo", "--keep", "d", "--log", url).status == 0
+    assert len(topics.look(url).topic.partitions) == 3
+
+
+def test_a_log_that_hosts_cannot_share_is_refused(real: Caller) -> None:
+    done = real("demo", "--keep", "d", "--log", "memory:")
+    assert (done.status, done.out) == (2, "")
+    assert "name another log" in done.err
+    assert not (real.folder / "d").exists()
 
 
 def test_a_killed_host(ran: Any) -> None:

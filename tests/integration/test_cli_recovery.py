@@ -14,6 +14,7 @@ import turnlog.cli.importing
 import turnlog.cli.words
 import turnlog.log
 from tests.contract.heartbeats import beat
+from tests.every_log import PARTITIONS, places
 from tests.story import (
     Story,
     abort,
@@ -48,13 +49,26 @@ from turnlog.log import Heartbeat
 from turnlog.owner.ambient import Ambient, system_uptime
 from turnlog.owner.heartbeat import system_boot
 
+__all__ = ["places"]
+
 
 @pytest.fixture
 def turnlog_(
-    tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    capsysbinary: pytest.CaptureFixture[bytes],
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
 ) -> Caller:
+    """Commands on a log, by default on SQLite."""
     isolated(monkeypatch, tmp_path)
-    return Caller(tmp_path, capsysbinary)
+    caller = Caller(tmp_path, capsysbinary)
+    kind = getattr(request, "param", "sqlite")
+    if kind != "sqlite":
+        caller.url = request.getfixturevalue("places").url(kind)
+    return caller
+
+
+everywhere = pytest.mark.parametrize("turnlog_", ["sqlite", "zstd", "kafka"], indirect=True)
 
 
 def alive(turnlog: Caller, host: str = "h", since: int = 0) -> None:
@@ -64,7 +78,9 @@ def alive(turnlog: Caller, host: str = "h", since: int = 0) -> None:
         async with turnlog_log(turnlog) as log:
             await log.beat(one)
 
-    asyncio.run(say(beat("i", host=host, since=since, boot=system_boot(), uptime=system_uptime())))
+    now = {"boot": system_boot(), "uptime": system_uptime()}
+    others = (since,) * (PARTITIONS - 1)
+    asyncio.run(say(beat("i", host=host, since=since, others=others, **now)))
 
 
 def turnlog_log(turnlog: Caller) -> Any:
@@ -111,6 +127,7 @@ def test_each_crash(turnlog_: Caller, make: Callable[[], Story], verdict: str, d
     assert turnlog_.good("fsck", "--damage", "--json").json == []
 
 
+@everywhere
 def test_recover_for_a_person(turnlog_: Caller) -> None:
     turnlog_.write(dispatched("one"), corrupted("two"), waiting("three"), compacting("four"))
     done = turnlog_.good("recover")
@@ -144,6 +161,7 @@ def test_only_named_sessions_are_recovered(turnlog_: Caller) -> None:
     assert "no session 'nope'" in turnlog_.bad(1, "recover", "nope")
 
 
+@everywhere
 def test_parking_and_closing_what_is_parked(turnlog_: Caller) -> None:
     turnlog_.write(dispatched())
     [told] = turnlog_.good("recover", "--park", "--dry-run", "--json").json
@@ -158,6 +176,7 @@ def test_parking_and_closing_what_is_parked(turnlog_: Caller) -> None:
     assert [row["state"] for row in turnlog_.good("pending", "--json").json] == ["unknown"]
 
 
+@everywhere
 def test_the_session_of_a_living_host_is_left_alone(turnlog_: Caller) -> None:
     turnlog_.write(dispatched())
     alive(turnlog_)
@@ -173,6 +192,7 @@ def test_the_session_of_a_living_host_is_left_alone(turnlog_: Caller) -> None:
     assert row["did"] == "closed"
 
 
+@everywhere
 def test_sessions_are_left_for_a_host_for_a_time(turnlog_: Caller) -> None:
     async def write() -> None:
         async with turnlog_log(turnlog_) as log:
@@ -222,6 +242,7 @@ def test_a_session_that_cannot_be_recovered_fails_the_command(turnlog_: Caller) 
 # ---- pending -------------------------------------------------------------------------------
 
 
+@everywhere
 def test_pending_for_a_person(turnlog_: Caller) -> None:
     story = unknown("pay")
     story.own(result("r", "a", "c1", dispatch="d"))
@@ -278,6 +299,7 @@ def test_settle(turnlog_: Caller, status: str) -> None:
     assert f"it is {status}, not unknown: its person has settled it" in said
 
 
+@everywhere
 def test_settle_says_what_it_did(turnlog_: Caller) -> None:
     turnlog_.write(unknown())
     done = turnlog_.good("settle", "d", "--as", "ok")
@@ -288,6 +310,7 @@ def test_settle_says_what_it_did(turnlog_: Caller) -> None:
     assert note["data"]["try"] == 1
 
 
+@everywhere
 def test_rerun(turnlog_: Caller) -> None:
     turnlog_.write(unknown())
     done = turnlog_.good("rerun", "d", "--note", "no invoice", "--session", "s")
@@ -342,6 +365,7 @@ def meddling(monkeypatch: pytest.MonkeyPatch, story: Story, *events: NewEvent) -
     monkeypatch.setattr(turnlog.cli.words, "write_guest", meddled)
 
 
+@everywhere
 def test_a_late_answer_in_between_is_said(
     turnlog_: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -372,6 +396,7 @@ def test_more_words_than_are_kept(turnlog_: Caller) -> None:
 # ---- input and abort -----------------------------------------------------------------------
 
 
+@everywhere
 def test_input(turnlog_: Caller) -> None:
     turnlog_.write(asking())
     told = turnlog_.good("input", "s", "and the tests", "--delivery", "steer", "--json").json
@@ -403,6 +428,7 @@ def test_input_that_nobody_would_read(turnlog_: Caller, monkeypatch: pytest.Monk
     assert "64 inputs wait to be read already" in turnlog_.bad(1, "input", "s2", "x")
 
 
+@everywhere
 def test_abort(turnlog_: Caller) -> None:
     turnlog_.write(compacting())
     told = turnlog_.good("abort", "s", "--json").json
@@ -444,6 +470,7 @@ def test_decide(turnlog_: Caller, word: str, decision: str) -> None:
     assert turnlog_.good("show", "s", "--json").json["status"] == "open"
 
 
+@everywhere
 def test_decide_which(turnlog_: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
     story = waiting()
     story.own(asked("op", "a", "c2"))

@@ -18,6 +18,7 @@ from turnlog.cli.settings import (
     choose_tables,
     config_file,
     is_config_named,
+    kafka_values,
     settings,
     without_password,
 )
@@ -96,7 +97,7 @@ def _check_together(terminal: Terminal) -> list[str]:
     problems: list[str] = []
     try:
         check_options(common, [url])
-        kafka = {name: each.value for name, each in choose_kafka(common.kafka).items()}
+        kafka = kafka_values(common.kafka)
         topics.check(url if url.startswith("kafka:") else None, kafka)
     except UsageError as error:
         problems.append(str(error))
@@ -116,7 +117,7 @@ def _check_log(terminal: Terminal) -> list[str]:
     url, _ = choose_log(terminal.common.log)
     try:
         if url.startswith("kafka:"):
-            kafka = {n: each.value for n, each in choose_kafka(terminal.common.kafka).items()}
+            kafka = kafka_values(terminal.common.kafka)
             return [str(problem) for problem in topics.look(url, kafka=kafka).problems]
         open_log(terminal, catch_up=False).__exit__(None, None, None)
     except TurnlogError as error:

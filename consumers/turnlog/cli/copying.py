@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 
 from turnlog.cli.opening import check_options, open_log
@@ -12,10 +11,9 @@ from turnlog.cli.restore import move, present, summary
 from turnlog.cli.terminal import Terminal
 from turnlog.core.errors import StateError, UsageError
 from turnlog.log import EmbeddedLog
-from turnlog.query.archive import Line
 from turnlog.query.compare import differing_rows
 from turnlog.query.sessions import find_session
-from turnlog.query.transfer import Lines, Plan, examine
+from turnlog.query.transfer import Plan, examine, lines_of
 
 
 def copy_log(terminal: Terminal, source: str, target: str, sessions: list[str]) -> None:
@@ -33,7 +31,7 @@ async def _copy(terminal: Terminal, source: str, target: str, sessions: list[str
             if there.url == origin.url:
                 raise UsageError(f"copy: {source} and {target} are the same log")
         names = {find_session(origin.tables, session) for session in sessions}
-        lines = await _lines(origin, names)
+        lines = await lines_of(origin, names)
         with terminal.meter("reading") as tick:
             plan = await examine(lines, there, tick)
         copy = there
@@ -42,21 +40,6 @@ async def _copy(terminal: Terminal, source: str, target: str, sessions: list[str
         await move(terminal, lines, copy, plan)
         grown = _compare_tables(terminal, origin, copy, plan)
     _tell(terminal, origin, copy, plan, grown)
-
-
-async def _lines(log: EmbeddedLog, sessions: set[str]) -> Lines:
-    """The log as it is now, each time it is read."""
-    ends = [await log.end(partition) for partition in range(log.partitions)]
-
-    async def lines() -> AsyncIterator[Line]:
-        for partition, end in enumerate(ends):
-            async for position, _, record in log.read(partition=partition):
-                if position > end:
-                    break
-                if not sessions or record.session in sessions:
-                    yield Line(f"{log.url}: position {position}", record)
-
-    return lines
 
 
 def _compare_tables(terminal: Terminal, origin: EmbeddedLog, copy: EmbeddedLog, plan: Plan) -> int:

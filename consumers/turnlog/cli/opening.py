@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Generator
 from contextlib import contextmanager
+from typing import Any
 
 import turnlog.log
 from turnlog.cli.options import Common
-from turnlog.cli.settings import choose_kafka, choose_log, choose_tables, without_password
+from turnlog.cli.settings import choose_log, choose_tables, kafka_values, without_password
 from turnlog.cli.terminal import Terminal
 from turnlog.core.errors import UsageError
 from turnlog.log import EmbeddedLog, Progress
@@ -32,18 +34,23 @@ def open_log(
         url, origin = choose_log(common.log)
         terminal.note(("log: ", "dim"), f"{without_password(url)} ({origin})")
         check_options(common, [url])
-    is_kafka = url.startswith("kafka:")
-    kafka = choose_kafka(common.kafka) if is_kafka else {}
     with terminal.steps("bringing the tables up to date") as shown:
-        return turnlog.log.open(
+        return open_url(
             url,
+            common,
             clock=system_clock,
             create=create,
             catch_up=catch_up,
             progress=progress or shown,
-            tables=choose_tables(common.tables) if is_kafka else None,
-            kafka={name: chosen.value for name, chosen in kafka.items()},
         )
+
+
+def open_url(url: str, common: Common | None = None, **options: Any) -> EmbeddedLog:
+    """The log of a URL, with what settings say of its tables and of Kafka's clients."""
+    if url.startswith("kafka:"):
+        common = common or Common()
+        options |= {"tables": choose_tables(common.tables), "kafka": kafka_values(common.kafka)}
+    return turnlog.log.open(url, **options)
 
 
 def check_options(common: Common, urls: list[str]) -> None:
@@ -60,6 +67,16 @@ def check_options(common: Common, urls: list[str]) -> None:
             f"{shown} are both on Kafka, and each needs tables of its own: give no --tables, and"
             " set neither TURNLOG_TABLES nor `tables`"
         )
+
+
+def catch_up(log: EmbeddedLog) -> None:
+    """Bring the tables of an open log to its end: those that read it back lag. Synchronous."""
+
+    async def wait() -> None:
+        for partition in range(log.partitions):
+            await log.tables.wait(await log.end(partition), partition)
+
+    asyncio.run(wait())
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from typing import BinaryIO
 
 from turnlog.cli.opening import open_log
 from turnlog.cli.plain import counted
+from turnlog.cli.settings import choose_log
 from turnlog.cli.terminal import Terminal
 from turnlog.core.errors import LogUnavailable, UsageError
 from turnlog.log import EmbeddedLog
@@ -44,10 +45,13 @@ async def _restore(terminal: Terminal, lines: Lines, name: str) -> None:
 
 
 def present(terminal: Terminal, url: str | None = None) -> EmbeddedLog | None:
-    """The log, or None where it is not there, or cannot be opened, which `create` will then say."""
+    """The log, or None where it is not there, or cannot be opened, which `create` will then say. A
+    topic is not made by opening it."""
     try:
         return open_log(terminal, url)
     except LogUnavailable:
+        if (url or choose_log(terminal.common.log)[0]).startswith("kafka:"):
+            raise
         return None
 
 

@@ -57,6 +57,11 @@ def choose_kafka(flags: list[str] | None) -> dict[str, Chosen]:
     return found
 
 
+def kafka_values(flags: list[str] | None = None) -> dict[str, object]:
+    """The same, as `turnlog.log` takes them."""
+    return {name: chosen.value for name, chosen in choose_kafka(flags).items()}
+
+
 def _read_flags(flags: list[str]) -> dict[str, str]:
     from turnlog.log.client import SETTINGS, known, read
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from turnlog.cli.guard import FAILED
 from turnlog.cli.plain import counted
-from turnlog.cli.settings import choose_kafka, choose_log
+from turnlog.cli.settings import choose_log, kafka_values
 from turnlog.cli.terminal import Terminal
 from turnlog.log import topics
 from turnlog.log.topics import Found
@@ -22,19 +22,20 @@ def create_topic(
         _url(terminal, url),
         partitions=partitions,
         replication=replication,
-        kafka=_kafka(terminal),
+        kafka=kafka_values(terminal.common.kafka),
     )
     _print_check(terminal, found)
 
 
 def check_topic(terminal: Terminal, url: str | None) -> None:
     """Say what is wrong with a topic, and how it is mended."""
-    _print_check(terminal, topics.look(_url(terminal, url), kafka=_kafka(terminal)))
+    kafka = kafka_values(terminal.common.kafka)
+    _print_check(terminal, topics.look(_url(terminal, url), kafka=kafka))
 
 
 def describe_topic(terminal: Terminal, url: str | None) -> None:
     """Print what there is to know of a topic."""
-    found = topics.look(_url(terminal, url), kafka=_kafka(terminal))
+    found = topics.look(_url(terminal, url), kafka=kafka_values(terminal.common.kafka))
     if terminal.common.json:
         terminal.document(_as_data(found))
         return
@@ -86,10 +87,6 @@ def _as_data(found: Found) -> dict[str, Any]:
         "problems": [problem._asdict() for problem in found.problems],
         "notes": found.notes,
     }
-
-
-def _kafka(terminal: Terminal) -> dict[str, str]:
-    return {name: chosen.value for name, chosen in choose_kafka(terminal.common.kafka).items()}
 
 
 def _url(terminal: Terminal, url: str | None) -> str:

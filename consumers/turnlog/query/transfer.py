@@ -8,12 +8,13 @@ up again by doing the same once more. At last the target is read back and compar
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Set
 from typing import NamedTuple
 
-from turnlog.core.errors import AppendRefused, LogError, StateError
+from turnlog.core.errors import AppendRefused, AppendUnknown, LogError, SchemaError, StateError
 from turnlog.core.frames import Record
 from turnlog.log import Log
 from turnlog.query.archive import Line, identity
@@ -22,6 +23,11 @@ BATCH_BYTES = 4_000_000
 BATCH_RECORDS = 1_000
 LOOKAHEAD = 64
 """Frames of a session that the target has are read so many at once, to be compared."""
+
+SETTLE_S = 1.0
+"""What was under way to a target that did not answer has arrived, or never will, after so long."""
+TRIES = 3
+"""A batch of which nobody knows what became of it is looked at and written again so often."""
 
 Lines = Callable[[], AsyncIterator[Line]]
 """Reads the source from its beginning, each time it is called."""
@@ -43,6 +49,8 @@ class _Session:
     def __init__(self) -> None:
         self.frames = 0
         self.had = 0
+        self.reached = 0
+        """The position of the last frame that the target is known to have."""
         self.chain = hashlib.sha256()
 
 
@@ -71,11 +79,27 @@ class Plan:
         ]
 
 
+async def lines_of(log: Log, sessions: Set[str] = frozenset()) -> Lines:
+    """A log as it is now, each time it is read: some of its sessions, or all."""
+    ends = [await log.end(partition) for partition in range(log.partitions)]
+
+    async def lines() -> AsyncIterator[Line]:
+        for partition, end in enumerate(ends):
+            async for position, _, record in log.read(partition=partition):
+                if position > end:
+                    break
+                if not sessions or record.session in sessions:
+                    yield Line(f"{log.url}: position {position}", record)
+
+    return lines
+
+
 async def examine(lines: Lines, target: Log | None, tick: Tick) -> Plan:
     """Read the source once and write nothing. `target` is None for a log that is not there yet.
 
-    Raises SchemaError for a line that cannot be read, and AppendRefused where the target has other
-    frames of a session, or more of them, than the source begins with.
+    Raises SchemaError for a line that cannot be read or a frame that the target does not take, and
+    AppendRefused where the target has other frames of a session, or more of them, than the source
+    begins with.
     """
     plan = Plan()
     known: dict[str, _Known] = {}
@@ -87,6 +111,8 @@ async def examine(lines: Lines, target: Log | None, tick: Tick) -> Plan:
             session = plan.sessions[name] = _Session()
             if target is not None:
                 known[name] = _Known(target, name)
+        if target is not None:
+            _check(target, line)
         digest = identity(record)
         session.frames += 1
         session.chain.update(digest)
@@ -106,7 +132,16 @@ async def examine(lines: Lines, target: Log | None, tick: Tick) -> Plan:
                 f" {plan.sessions[name].frames} frame(s) that are to be restored; nothing was"
                 " written: there is nothing to add"
             )
+        plan.sessions[name].reached = log.after
     return plan
+
+
+def _check(target: Log, line: Line) -> None:
+    """What the target would not take is refused before anything is written."""
+    try:
+        target.check_record(line.record)
+    except SchemaError as error:
+        raise type(error)(f"{line.where}: {error}") from error
 
 
 async def fill(lines: Lines, target: Log, plan: Plan, tick: Tick) -> None:
@@ -118,7 +153,7 @@ async def fill(lines: Lines, target: Log, plan: Plan, tick: Tick) -> None:
     async def write() -> None:
         nonlocal size, done
         try:
-            await target.load(batch)
+            await _write(target, batch, plan)
         except LogError as error:
             raise LogError(
                 f"{error}; {done} of {plan.added} frames were written: the same command goes on"
@@ -146,6 +181,48 @@ async def fill(lines: Lines, target: Log, plan: Plan, tick: Tick) -> None:
         await write()
 
 
+async def _write(target: Log, batch: list[Record], plan: Plan) -> None:
+    """Append a batch. Of one whose fate is unknown what got there is the first frames of each
+    session; it is looked for, and the rest is written again."""
+    left = batch
+    for tries in range(1, TRIES + 1):
+        try:
+            positions = await target.load(left)
+        except AppendUnknown:
+            if tries == TRIES:
+                raise
+            await asyncio.sleep(SETTLE_S)
+            left = await _missing(target, left, plan)
+            continue
+        for record, position in zip(left, positions, strict=True):
+            plan.sessions[record.session].reached = position
+        return
+
+
+async def _missing(target: Log, batch: list[Record], plan: Plan) -> list[Record]:
+    """The records of a batch that the target does not have."""
+    there: dict[str, deque[bytes]] = {}
+    for name in {record.session for record in batch}:
+        session, there[name] = plan.sessions[name], deque()
+        partition = target.partition_of(name)
+        async for stored in target.read(session.reached, session=name, partition=partition):
+            there[name].append(identity(stored.record))
+            session.reached = stored.position
+    left: list[Record] = []
+    for record in batch:
+        arrived = there[record.session]
+        if arrived and arrived[0] == identity(record):
+            arrived.popleft()
+        else:
+            left.append(record)
+    if any(there.values()):
+        raise StateError(
+            f"{target.url}: frames arrived that are not those that were sent: somebody else writes"
+            " to these sessions, too; run the same command once nobody does"
+        )
+    return left
+
+
 async def confirm(target: Log, plan: Plan, tick: Tick) -> None:
     """Read back what was moved. Raises StateError where it is not what the source had."""
     for name, session in plan.sessions.items():
@@ -167,7 +244,8 @@ class _Known:
     def __init__(self, target: Log, session: str) -> None:
         self._target = target
         self._session = session
-        self._after = 0
+        self.after = 0
+        """The position of the last frame that was read."""
         self._digests: deque[bytes] = deque()
         self._ended = False
 
@@ -179,11 +257,11 @@ class _Known:
 
     async def _read(self) -> None:
         partition = self._target.partition_of(self._session)
-        records = self._target.read(self._after, session=self._session, partition=partition)
+        records = self._target.read(self.after, session=self._session, partition=partition)
         self._ended = True
         async for stored in records:
             self._digests.append(identity(stored.record))
-            self._after = stored.position
+            self.after = stored.position
             if len(self._digests) >= LOOKAHEAD:
                 self._ended = False
                 break

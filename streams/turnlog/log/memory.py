@@ -57,10 +57,13 @@ class MemoryLog:
     async def load(self, records: Sequence[Record]) -> list[int]:
         self._check_open()
         for record in records:
-            check(record)
+            self.check_record(record)
         positions = [self._add(record, decode(record)) for record in records]
         self._signal.notify()
         return positions
+
+    def check_record(self, record: Record) -> None:
+        check(record)
 
     async def read(
         self, after: int = 0, *, session: str | None = None, partition: int = 0

@@ -62,7 +62,14 @@ class Log(Protocol):
         ...
 
     async def load(self, records: Sequence[Record]) -> list[int]:
-        """Append records as they are, whatever they hold: all of them or none. For restore."""
+        """Append records as they are, whatever they hold: all of them or none. For restore.
+
+        A log that cannot do so raises AppendUnknown; then of each session's records the first ones
+        may be there or still arrive, and no others."""
+        ...
+
+    def check_record(self, record: Record) -> None:
+        """Raise SchemaError where `load` would refuse a record for what it is, or how large."""
         ...
 
     def read(

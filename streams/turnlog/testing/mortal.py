@@ -38,6 +38,9 @@ class MortalLog:
         self._check()
         return positions
 
+    def check_record(self, record: Record) -> None:
+        self._log.check_record(record)
+
     async def read(
         self, after: int = 0, *, session: str | None = None, partition: int = 0
     ) -> AsyncIterator[Stored]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import AsyncIterator, Sequence
 
 import pytest
@@ -13,7 +14,14 @@ from tests.model.histories import histories
 from tests.story import Story, user
 from tests.unit.query.logs import empty, load, random_session, records_of, renamed, stored, woven
 from turnlog.core.archive import from_line, to_line
-from turnlog.core.errors import AppendRefused, LogError, LogUnavailable, StateError
+from turnlog.core.errors import (
+    AppendRefused,
+    AppendUnknown,
+    LogError,
+    LogUnavailable,
+    StateError,
+    TooLarge,
+)
 from turnlog.core.frames import Record
 from turnlog.log import EmbeddedLog
 from turnlog.log.memory import MemoryLog
@@ -146,6 +154,87 @@ def test_a_restore_that_was_broken_off_goes_on_from_there(monkeypatch: pytest.Mo
     target.batches = 99
     assert sum(moved.added for moved in move(lines(records), target)) == 19
     assert_same(stored(records), target, "s", "t")
+
+
+class Uncertain(MemoryLog):
+    """A log that sometimes says that it does not know: then the first ones of some sessions have
+    arrived, and more of them arrive until somebody looks."""
+
+    def __init__(self, seed: int, *, often: float = 0.5) -> None:
+        super().__init__(clock=lambda: 0)
+        self.dice = random.Random(seed)
+        self.often = often
+        self.unknown = 0
+
+    async def load(self, records: Sequence[Record]) -> list[int]:
+        if self.dice.random() >= self.often:
+            return await super().load(records)
+        self.unknown += 1
+        by_session: dict[str, list[Record]] = {}
+        for record in records:
+            by_session.setdefault(record.session, []).append(record)
+        for some in by_session.values():
+            await super().load(some[: self.dice.randrange(len(some) + 1)])
+        raise AppendUnknown("no answer")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_unknown_is_looked_for_and_nothing_is_there_twice(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transfer, "SETTLE_S", 0)
+    monkeypatch.setattr(transfer, "TRIES", 50)
+    monkeypatch.setattr(transfer, "BATCH_RECORDS", 17)
+    sessions = [random_session(seed + number, f"s{number}", 40) for number in range(4)]
+    target = Uncertain(seed)
+    asyncio.run(MemoryLog.load(target, random_session(99, "another", 5)))
+    move(lines(woven(*sessions)), target)
+    assert target.unknown > 2
+    assert_same(stored(*sessions), target, "s0", "s1", "s2", "s3")
+
+
+def test_what_stays_unknown_is_said_and_taken_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transfer, "SETTLE_S", 0)
+    monkeypatch.setattr(transfer, "BATCH_RECORDS", 9)
+    records = woven(random_session(1, "s", 30), random_session(2, "t", 30))
+    target = Uncertain(5, often=1)
+    with pytest.raises(LogError, match=r"no answer; 0 of 60 frames were written: the same command"):
+        move(lines(records), target)
+    assert target.unknown == transfer.TRIES
+    target.often = 0
+    move(lines(records), target)
+    assert_same(stored(records), target, "s", "t")
+
+
+class Meddled(Uncertain):
+    """Somebody else's frame arrives where it is not known what did."""
+
+    async def load(self, records: Sequence[Record]) -> list[int]:
+        if not self.unknown:
+            await MemoryLog.load(self, Story("s").claim().records)
+        return await super().load(records)
+
+
+def test_somebody_else_s_frames_are_not_taken_for_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transfer, "SETTLE_S", 0)
+    with pytest.raises(StateError, match="frames arrived that are not those that were sent"):
+        move(lines(random_session(1, "s", 5)), Meddled(1, often=1))
+
+
+class Narrow(MemoryLog):
+    """A log that does not take everything."""
+
+    def check_record(self, record: Record) -> None:
+        if record.body == b"large":
+            raise TooLarge("session 's': too large")
+
+
+def test_what_the_log_does_not_take_is_refused_before_anything_is_written() -> None:
+    records = [*random_session(1, "s", 5), Record("s", None, b"large")]
+    target = Narrow(clock=lambda: 0)
+    with pytest.raises(TooLarge, match="file: line 6: session 's': too large"):
+        move(lines(records), target)
+    assert asyncio.run(target.end()) == 0
 
 
 class Shared(MemoryLog):

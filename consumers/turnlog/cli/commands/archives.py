@@ -103,12 +103,14 @@ def copy(
     """Copy sessions from one log to another, and verify the copy.
 
     Afterwards both logs hold equal frames of what was copied, and equal tables but for positions.
+    What was broken off is taken up again by the same command.
 
     \b
     Examples:
       turnlog copy sqlite:old.db sqlite:new.db
       turnlog copy sqlite:old.db sqlite:new.db --session 0638
       turnlog copy sqlite:old.db file:sessions
+      turnlog copy sqlite:old.db kafka://localhost:9092/sessions
     """
     from turnlog.cli.copying import copy_log
 

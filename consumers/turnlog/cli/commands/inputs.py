@@ -78,6 +78,14 @@ def demo(
         Path | None,
         typer.Option("--keep", metavar="DIR", help="Work here, and not in a temporary folder."),
     ] = None,
+    log: Annotated[
+        str | None,
+        typer.Option(
+            "--log",
+            metavar="URL",
+            help="An empty log of any kind; a topic is made. By default a file in the folder.",
+        ),
+    ] = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -95,11 +103,12 @@ def demo(
       turnlog demo
       turnlog demo --mine --keep ./turnlog-demo
       turnlog demo --json
+      turnlog demo --log kafka://localhost:9092/demo
     """
     from turnlog.cli.demo.run import run_demo
 
     perform(
-        Common(None, json, quiet, verbose, no_color),
+        Common(log, json, quiet, verbose, no_color),
         lambda terminal: run_demo(terminal, keep=keep, mine=mine, yes=yes),
     )
 

@@ -15,6 +15,7 @@ from turnlog.cli.demo.host import Task
 from turnlog.cli.demo.processes import Hosts
 from turnlog.cli.demo.receiver import Counted, Receiver
 from turnlog.cli.demo.script import DAY, TIDES, TOKENS
+from turnlog.cli.opening import catch_up
 from turnlog.core.rows import Dispatch, Head
 from turnlog.core.text import parts_text
 from turnlog.log import EmbeddedLog
@@ -89,10 +90,12 @@ def crash(log: EmbeddedLog, hosts: Hosts, receiver: Receiver, folder: Path) -> C
     first = hosts.start(task)
     receiver.wait_for(set(EXPECTED), first.check)
     signal = first.kill()
+    catch_up(log)
     with log.tables.snapshot() as then:
         report = reports_of(SessionView(then, DAY), "host")[0]
     receiver.release()
     ended = hosts.start(task._replace(host="second host", act="go on")).ended()["ended"]
+    catch_up(log)
     view = SessionView(log.tables, DAY)
     calls = [_call(view, row, report, receiver) for row in report.evidence.dispatches]
     commands = (row for row in view.rows("dispatches") if row.tool == "run_command")

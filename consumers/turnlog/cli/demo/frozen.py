@@ -15,6 +15,7 @@ from turnlog.cli.demo.checks import Check, compare
 from turnlog.cli.demo.host import Task
 from turnlog.cli.demo.processes import Hosts
 from turnlog.cli.demo.receiver import Counted, Receiver
+from turnlog.cli.opening import catch_up
 from turnlog.core.rows import Dispatch
 from turnlog.log import EmbeddedLog
 from turnlog.owner import places
@@ -66,6 +67,7 @@ def freeze(
     other = hosts.start(task._replace(host="host that takes over", act="go on")).ended()
     frozen.wake()
     woken = frozen.ended()
+    catch_up(log)
     view = SessionView(log.tables, place.session)
     [row] = view.rows("dispatches")
     return Frozen(place, other, woken, row, receiver.counted(row.tool, row.key), view.head.epoch)

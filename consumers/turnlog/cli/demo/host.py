@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 import orjson
 
-import turnlog.log
 from turnlog.cli.demo.script import (
     DROPPED,
     FRAM,
@@ -29,6 +28,7 @@ from turnlog.cli.demo.script import (
     summarise,
 )
 from turnlog.cli.demo.tools import Files, Harbour, Helper
+from turnlog.cli.opening import open_url
 from turnlog.core.errors import Fenced
 from turnlog.host import Session, Tool, open_session, run_turn
 from turnlog.owner.ambient import Ambient
@@ -53,7 +53,8 @@ async def work(task: Task) -> Json:
     """Do it; how it ended: {"ended": an outcome or "fenced", "why"}."""
     ambient = Ambient(reach=from_environment())
     folder = Path(task.folder)
-    async with turnlog.log.open(task.log, clock=ambient.clock) as log:
+    log = open_url(task.log, clock=ambient.clock)
+    async with log:
         files = Files(folder)
         helper = Helper(log, task.host, files.reading())
         tools: list[Tool] = [*files.tools(), helper.tool(), *Harbour(task.port).tools()]

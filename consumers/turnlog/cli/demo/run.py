@@ -17,13 +17,14 @@ from turnlog.cli.demo.acts import Acts, play
 from turnlog.cli.demo.checks import Check, check_log, check_sample, check_secrets, check_torn
 from turnlog.cli.guard import FAILED
 from turnlog.cli.importing import run_import
-from turnlog.cli.opening import open_log
+from turnlog.cli.opening import catch_up, open_log
 from turnlog.cli.plain import size
+from turnlog.cli.settings import kafka_values
 from turnlog.cli.terminal import Terminal
 from turnlog.core.errors import StateError, UsageError
 from turnlog.ingest import Masker, Report
 from turnlog.ingest.samples import Sample, big_claude_file, write_samples
-from turnlog.log import EmbeddedLog
+from turnlog.log import EmbeddedLog, topics
 from turnlog.query.sessions import heads, list_sessions, shortest
 from turnlog.query.show import entry_id, show_session
 from turnlog.recovery.dry_run import as_data as report_data
@@ -33,6 +34,8 @@ from turnlog.tables.store import View
 from turnlog.tables.view import SessionView
 
 Json = Any
+PARTITIONS = 3
+"""Of a topic that is made for the demo; its sessions lie in all of them."""
 LARGE_MB = 8
 """Enough for a rate that means something, and still a second or so."""
 ID_SHOWN = 8
@@ -95,15 +98,23 @@ class Shown(NamedTuple):
 
 def run_demo(terminal: Terminal, *, keep: Path | None, mine: bool, yes: bool) -> None:
     """Write the files, import them, let the hosts run, show what came of it."""
+    url = terminal.common.log
+    if url is not None and url.startswith("memory:"):
+        raise UsageError("demo: its hosts are processes and share no memory; name another log")
     folder = _folder(keep)
     own = [found for found in _own() if _consents(terminal, found, yes=yes)] if mine else []
-    url = f"sqlite:{folder / 'log.db'}"
+    if url is not None and url.startswith("kafka:"):
+        topics.create(url, partitions=PARTITIONS, kafka=kafka_values())
     samples = write_samples(folder)
     big_claude_file(folder / "large" / "large.jsonl", LARGE_MB)
-    with open_log(terminal, url, create=True) as log:
+    with open_log(terminal, url or f"sqlite:{folder / 'log.db'}", create=True) as log:
+        if any(log.tables.position(partition) for partition in range(log.partitions)):
+            # its sessions have the same names each time, and all is counted
+            raise UsageError(f"demo: {log.url} is not empty; name a new log")
         imports, rate = _import(terminal, log, folder, own)
         with terminal.steps("hosts at work") as tick:
             acts = play(log, folder / "host", tick)
+        catch_up(log)
         with log.tables.snapshot() as view:
             shown = _gather(view, log, folder, samples, (imports, rate, acts))
             if not shown.ok:

@@ -48,6 +48,14 @@ _REFUSALS = (*_DENIALS, InvalidTopicError, MessageSizeTooLargeError)
 Outcome = int | LogError
 
 
+class Load:
+    """Records that are appended together. After one that failed none of them is sent any more, so
+    what is there of each session are its first ones."""
+
+    def __init__(self) -> None:
+        self.has_failed = False
+
+
 class Job(NamedTuple):
     """A message and who waits for its position. `session` is for what is said of it."""
 
@@ -55,6 +63,7 @@ class Job(NamedTuple):
     session: str
     future: asyncio.Future[int]
     began: float
+    load: Load | None = None
 
 
 class Appender:
@@ -117,8 +126,14 @@ class Appender:
                 self._rest()
 
     async def _send(self, job: Job) -> None:
-        if job.future.cancelled():
-            return  # certainly not there
+        if job.future.cancelled():  # certainly not there
+            if job.load is not None:
+                job.load.has_failed = True
+            return
+        if job.load is not None and job.load.has_failed:
+            why = "a record before it failed"
+            self._tell(job, self._refused(job, why, retriable=True))
+            return
         message = job.message
         try:
             producer = await self._started(job.began + self._deadline_s)
@@ -254,6 +269,8 @@ class Appender:
         return f"session {job.session!r}, topic {self._topic!r}, partition {job.message.partition}"
 
     def _tell(self, job: Job, outcome: Outcome) -> None:
+        if job.load is not None and isinstance(outcome, LogError):
+            job.load.has_failed = True
         if not self._told:
             self._loop.call_soon(self._tell_all)
         self._told.append((job, outcome))

@@ -29,7 +29,7 @@ from turnlog.core.errors import (
 from turnlog.core.fold import fold as fold_frame
 from turnlog.core.frames import Record, SealedFrame
 from turnlog.log.kafka.address import Address, default_tables
-from turnlog.log.kafka.appender import Appender, Job
+from turnlog.log.kafka.appender import Appender, Job, Load
 from turnlog.log.kafka.cluster import ASK_S, Cluster, Ends
 from turnlog.log.kafka.loop import LoopThread
 from turnlog.log.kafka.mirror import Mirror
@@ -89,10 +89,12 @@ class KafkaLog(SqliteFile):
             self._id = found.topic.id
             self._begins = found.begins
             self._max_bytes = int(found.settings["max.message.bytes"])
+            self._count = len(found.topic.partitions)
             path = _made(tables or default_tables(found.topic.id))
             super().__init__(
                 path,
-                partitions=len(found.topic.partitions),
+                # where some were added, what is left lies in those that it was made with
+                partitions=min(self._count, found.meta.partitions) if found.meta else self._count,
                 busy_ms=busy_ms,
                 fold=fold,
                 connect=database.connect,
@@ -127,7 +129,7 @@ class KafkaLog(SqliteFile):
         self.prepare(None, catch_up=False)
         self._mirror = Mirror(self)
         self._mirror.name_source(self._topic, self._id, self.partitions)
-        for partition, end in enumerate(found.ends):
+        for partition, end in enumerate(found.ends[: self.partitions]):
             known = self._mirror.reached(partition)
             if known > end:
                 raise StateError(
@@ -173,11 +175,11 @@ class KafkaLog(SqliteFile):
         return await future
 
     async def load(self, records: Sequence[Record]) -> list[int]:
-        """As the port says; but of records that did not get there in one piece, some may be there.
-        That is AppendUnknown: load them again, and copies change nothing."""
+        """As the port says, but not in one piece: after AppendUnknown the first ones of each
+        session may be there, and no others."""
         for record in records:
             frames.check(record)
-        futures = self._hand_over(records) if records else []
+        futures = self._hand_over(records, Load()) if records else []
         found = await asyncio.gather(*futures, return_exceptions=True)
         errors = [item for item in found if isinstance(item, BaseException)]
         if not errors:
@@ -186,13 +188,19 @@ class KafkaLog(SqliteFile):
             raise errors[0]
         raise AppendUnknown(f"of {len(found)} records some may be in the log: {errors[0]}")
 
-    def _hand_over(self, records: Sequence[Record]) -> list[asyncio.Future[int]]:
+    def check_record(self, record: Record) -> None:
+        super().check_record(record)
+        self._message(record)
+
+    def _hand_over(
+        self, records: Sequence[Record], load: Load | None = None
+    ) -> list[asyncio.Future[int]]:
         self.check_open()
         messages = [self._message(record) for record in records]
         loop = asyncio.get_running_loop()
         began = time.monotonic()
         jobs = [
-            Job(message, record.session, loop.create_future(), began)
+            Job(message, record.session, loop.create_future(), began, load)
             for message, record in zip(messages, records, strict=True)
         ]
         self._appender.put(jobs)
@@ -293,10 +301,10 @@ class KafkaLog(SqliteFile):
         topic = await self._cluster.topic(self._topic)
         if topic is None:
             raise LogUnavailable(f"there is no topic {self._topic!r} any more")
-        if (topic.id, len(topic.partitions)) != (self._id, self.partitions):
+        if (topic.id, len(topic.partitions)) != (self._id, self._count):
             raise StateError(
                 f"topic {self._topic!r} is not the one that was opened: its id is {topic.id}, with"
-                f" {len(topic.partitions)} partitions, and was {self._id}, with {self.partitions};"
+                f" {len(topic.partitions)} partitions, and was {self._id}, with {self._count};"
                 " run turnlog topics check"
             )
 

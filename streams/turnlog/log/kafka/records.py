@@ -53,15 +53,12 @@ def to_record(
 
     Without a header that can be read it has None there. What names no session, or one that belongs
     on another partition, is filed under the partition's own name: under the session's it would
-    stand among positions of another order.
+    stand among positions of another order. Such a record, copied to another topic, has that name
+    as its key and keeps it, however many partitions there are.
     """
     header = _header(headers)
     session = _text(key)
-    if (
-        session is None
-        or session.startswith(STRAY)
-        or partition_of(session, partitions) != partition
-    ):
+    if session is None or partition_of(session, partitions) != partition:
         session = f"{STRAY}{partition}"
     return Record(session, header, value or b"")
 

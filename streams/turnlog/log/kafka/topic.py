@@ -150,7 +150,8 @@ def _wrong_meta(cluster: Cluster, topic: Topic, meta: Meta | None) -> list[Probl
             Problem(
                 f"topic {topic.name!r} has {len(topic.partitions)} partitions and was made with"
                 f" {meta.partitions}: sessions would be on two partitions",
-                "copy it to a new topic by `turnlog copy`; partitions cannot be taken away",
+                "copy it to a new topic by `turnlog dump` and `turnlog restore`; partitions cannot"
+                " be taken away",
             )
         )
     if meta.function != FUNCTION:
@@ -185,7 +186,10 @@ async def read_meta(cluster: Cluster, name: str) -> Meta | None:
     )
     found: bytes | None = None
     consumer = AIOKafkaConsumer(
-        **cluster.client.consumer, enable_auto_commit=False, auto_offset_reset="earliest"
+        **cluster.client.consumer,
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
+        isolation_level="read_uncommitted",
     )
     try:
         await consumer.start()

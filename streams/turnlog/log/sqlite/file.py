@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from turnlog.core.errors import LogUnavailable
+from turnlog.core.frames import Record
 from turnlog.log.port import Difference, Heartbeat, Progress
 from turnlog.log.sqlite import heartbeats
-from turnlog.tables import database
+from turnlog.tables import database, frames
 from turnlog.tables.catchup import catch_up as catch_tables_up
 from turnlog.tables.folding import Fold, Folding
 from turnlog.tables.rebuild import rebuild
@@ -100,6 +101,9 @@ class SqliteFile:
                     watch=self._watch,
                 )
         return self._tables
+
+    def check_record(self, record: Record) -> None:
+        frames.check(record)
 
     def rebuild(self, progress: Progress | None = None) -> int:
         with self._aside() as connection:

@@ -50,7 +50,7 @@ class SqliteLog(SqliteFile):
 
     async def load(self, records: Sequence[Record]) -> list[int]:
         for record in records:
-            frames.check(record)
+            self.check_record(record)
         return await self._hand_over(records, None) if records else []
 
     def _hand_over(

@@ -74,6 +74,9 @@ class Client:
         del records
         raise LogUnavailable("a simulated log takes frames only")
 
+    def check_record(self, record: Record) -> None:
+        del record
+
     async def read(
         self, after: int = 0, *, session: str | None = None, partition: int = 0
     ) -> AsyncIterator[Stored]:
