@@ -1,4 +1,4 @@
-"""A real Kafka for a bench, and what is sent to it: events that compress as those of sessions do."""
+"""A real Kafka for a bench, and events that compress as those of sessions do."""
 
 from __future__ import annotations
 
@@ -52,9 +52,7 @@ class Writer:
     def __init__(self) -> None:
         chance = random.Random(1)
         letters = "etaoinshrdlucmfwypvbgkjqxz"
-        words = [
-            "".join(chance.choices(letters, k=chance.randint(2, 9))) for _ in range(2 * TEXTS)
-        ]
+        words = ["".join(chance.choices(letters, k=chance.randint(2, 9))) for _ in range(2 * TEXTS)]
         self._chance = chance
         self._texts = [self._text(words) for _ in range(TEXTS)]
 

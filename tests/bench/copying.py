@@ -1,4 +1,4 @@
-"""`turnlog copy` between kinds of logs: the whole command, which reads, writes, reads back, compares.
+"""`turnlog copy` between kinds of logs: all of the command, which writes, reads back, compares.
 
 The reference is a copy from SQLite to SQLite, in the same rounds.
 """
