@@ -4,13 +4,14 @@ Appends are what hosts do: sealed frames, each session's next one when its last 
 references send the same event bytes, one event a record, to the same kind of topic, with the same
 acknowledgements, codec and sizes: Kafka's own producer performance tool, in Java, and aiokafka
 without waiting for anything. All take turns, so that whatever else the machine does falls on each;
-figures are medians over the rounds. Nobody follows the topic meanwhile. The goals are those of
-frames of 8 events.
+figures are medians over the rounds, of rates and of ratios. Nobody follows the topic meanwhile. The
+goals are those of frames of 8 events.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import re
 import subprocess
 import time
@@ -18,6 +19,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from aiokafka import AIOKafkaProducer
@@ -25,7 +27,7 @@ from aiokafka import AIOKafkaProducer
 import turnlog.log
 from tests.bench.brokers import Writer, events_of, new_topic, talks
 from tests.bench.figures import Figure
-from tests.bench.host import run_rounds
+from tests.bench.host import seconds_of
 from turnlog.core.frames import SealedFrame
 from turnlog.log import EmbeddedLog
 from turnlog.log.kafka.address import parse
@@ -141,7 +143,9 @@ async def measure_appends(servers: str, folder: Path, rounds: int = ROUNDS) -> l
         work = {size: Frames(writer, size, FRAMES * SIZES[0] // size) for size in SIZES}
         single = Single(work[SIZES[0]], log.partition_of)
         payload = single.write_payload(folder / "payload")
-        each = await run_rounds(
+        gc.collect()
+        gc.freeze()  # what was prepared is no work of either
+        seconds = await seconds_of(
             {
                 "tool": partial(run_tool, tools, payload, len(single.records)),
                 "single": partial(single.send, producer, topic),
@@ -149,15 +153,21 @@ async def measure_appends(servers: str, folder: Path, rounds: int = ROUNDS) -> l
             },
             rounds,
         )
+    gc.unfreeze()
     size = single.bytes / len(single.records)
-    rates = {name: 1 / seconds for name, seconds in each.items()}
+    rates = {name: 1 / median(each) for name, each in seconds.items()}
+
+    def times(name: str, reference: str) -> float:
+        pairs = zip(seconds[reference], seconds[name], strict=True)
+        return median(its / ours for its, ours in pairs)
+
     figures: list[Figure] = []
-    for index, events in enumerate(SIZES):
-        what, rate = f"Kafka, appends in frames of {events},", rates[str(events)]
+    for index, name in enumerate(map(str, SIZES)):
+        what, rate = f"Kafka, appends in frames of {name},", rates[name]
         figures += [
             Figure(
                 f"{what} MB/s as a share of Kafka's tool",
-                rate / rates["tool"],
+                times(name, "tool"),
                 "",
                 "" if index else ">= 0.7",
                 f"{rate * size / MB:.0f} MB/s; tool {rates['tool'] * size / MB:.0f} MB/s"
@@ -165,7 +175,7 @@ async def measure_appends(servers: str, folder: Path, rounds: int = ROUNDS) -> l
             ),
             Figure(
                 f"{what} times unawaited sends",
-                rate / rates["single"],
+                times(name, "single"),
                 "",
                 "" if index else ">= 1.3",
                 f"{rate:,.0f} events/s; one event a record {rates['single']:,.0f}",
