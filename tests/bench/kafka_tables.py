@@ -1,4 +1,5 @@
-"""The tables of a log on Kafka: how fast they catch up, and how soon they show a frame.
+"""The tables of a log on Kafka: how fast they catch up, and how soon they show a frame; and events
+of hosts, which wait for company in their batches and are saved once the tables show them.
 
 A tool's start, T1, waits until it is read back. Its reference is a bare idempotent send of the same
 bytes that is waited for. Both take turns in short rounds.
@@ -10,6 +11,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from statistics import median, quantiles
 
@@ -20,7 +22,7 @@ import turnlog.log
 from tests.bench import folding
 from tests.bench.brokers import Writer, new_topic, talks
 from tests.bench.figures import Figure
-from tests.bench.host import Looking, call_in_turn
+from tests.bench.host import Looking, Round, call_in_turn, run_rounds
 from tests.bench.kafka_appends import producing
 from turnlog.core.frames import Record
 from turnlog.host import Session, open_session
@@ -33,6 +35,7 @@ SIZE = 8
 RUNS = 3
 CALLS = 40
 """T1s of a session in a round; of many sessions a quarter each."""
+STREAMED = 200
 ROUNDS = 7
 
 
@@ -193,3 +196,48 @@ async def measure_starts(servers: str, folder: Path, rounds: int = ROUNDS) -> li
                 )
             )
     return figures
+
+
+# ---- events in batches --------------------------------------------------------------------
+
+
+async def _seconds_an_event(sessions: Sequence[Session], events: int, text: str) -> float:
+    async def stream(session: Session) -> None:
+        for index in range(events):
+            await session.set_extension("progress", {"step": index, "note": text})
+            if index % SIZE == 0:
+                await asyncio.sleep(0)  # as something that streams would
+        await session.flush()
+
+    start = time.perf_counter()
+    await asyncio.gather(*map(stream, sessions))
+    return (time.perf_counter() - start) / (events * len(sessions))
+
+
+async def measure_streams(servers: str, folder: Path, rounds: int = ROUNDS) -> list[Figure]:
+    """Events of many hosts' sessions that are batched, until all are saved; on SQLite, too."""
+    text = Writer().text()
+    urls = {
+        "kafka": await asyncio.to_thread(new_topic, servers),
+        "sqlite": f"sqlite:{folder / 'streams.db'}",
+    }
+    async with AsyncExitStack() as stack:
+        cases: dict[str, Round] = {}
+        for kind, url in urls.items():
+            tables = f"sqlite:{folder / 'streams-tables.db'}" if kind == "kafka" else None
+            log = await stack.enter_async_context(turnlog.log.open(url, tables=tables))
+            sessions = [
+                await stack.enter_async_context(open_session(log, f"streams-{index}", host="h"))
+                for index in range(SESSIONS)
+            ]
+            cases[kind] = partial(_seconds_an_event, sessions, STREAMED, text)
+        each = await run_rounds(cases, rounds)
+    return [
+        Figure(
+            f"Kafka, events of {SESSIONS} hosts' sessions in batches, saved",
+            1 / each["kafka"],
+            "events/s",
+            "",
+            f"the same on SQLite {1 / each['sqlite']:,.0f}/s",
+        )
+    ]

@@ -15,7 +15,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(brokers, "TEXTS", 20)
     for module, small in (
         (kafka_appends, {"SESSIONS": 3, "FRAMES": 4}),
-        (kafka_tables, {"SESSIONS": 2, "FRAMES": 4, "CALLS": 4}),
+        (kafka_tables, {"SESSIONS": 2, "FRAMES": 4, "CALLS": 4, "STREAMED": 4}),
     ):
         for name, value in small.items():
             monkeypatch.setattr(module, name, value)
@@ -34,8 +34,9 @@ async def test_kafka_runs(
         *await kafka_appends.measure_appends(kafka_servers, tmp_path, rounds=1),
         *await kafka_tables.measure_catch_up(kafka_servers, tmp_path, runs=1),
         *await kafka_tables.measure_starts(kafka_servers, tmp_path, rounds=1),
+        *await kafka_tables.measure_streams(kafka_servers, tmp_path, rounds=1),
     ]
-    check(figures, 10, capsys)
+    check(figures, 11, capsys)
 
 
 def test_copying_runs(
