@@ -39,13 +39,18 @@ Round = Callable[[], Awaitable[float]]
 
 async def run_rounds(cases: Mapping[str, Round], rounds: int) -> dict[str, float]:
     """Each case in turn, in every round; the median of its seconds."""
+    return {name: median(each) for name, each in (await seconds_of(cases, rounds)).items()}
+
+
+async def seconds_of(cases: Mapping[str, Round], rounds: int) -> dict[str, list[float]]:
+    """Each case in turn, in every round; its seconds in each."""
     found: dict[str, list[float]] = {name: [] for name in cases}
     for round_ in range(rounds + 2):
         for name, case in cases.items():
             seconds = await case()
             if round_ >= 2:  # the first ones fill the caches
                 found[name].append(seconds)
-    return {name: median(seconds) for name, seconds in found.items()}
+    return found
 
 
 class Looking:

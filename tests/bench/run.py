@@ -1,7 +1,8 @@
 """`make bench`: every figure that is promised, next to its reference in the same run.
 
 make bench                      all of them
-make bench ARGS="folding"       some: folding, append, files, importing, recovering, host, sessions
+make bench ARGS="folding"       some: folding, append, files, importing, recovering, host, sessions,
+                                kafka, copying
 """
 
 from __future__ import annotations
@@ -9,7 +10,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 
-from tests.bench import append, files, folding, host, importing, recovering, sessions
+from tests.bench import (
+    append,
+    copying,
+    files,
+    folding,
+    host,
+    importing,
+    kafka,
+    recovering,
+    sessions,
+)
 from tests.bench.figures import Figure, report
 
 BENCHES: Mapping[str, Callable[[], list[Figure]]] = {
@@ -19,6 +30,8 @@ BENCHES: Mapping[str, Callable[[], list[Figure]]] = {
     "importing": importing.measure,
     "recovering": recovering.measure,
     "host": host.measure,
+    "kafka": kafka.measure,
+    "copying": copying.measure,
     "sessions": sessions.measure,
 }
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Literal, Protocol
 
 from turnlog.core.errors import AppendUnknown, ClaimLost, Fenced, LogError, StateError
@@ -31,6 +32,8 @@ from turnlog.owner.ambient import Ambient
 TRIES = 5
 """How often a frame with an unknown outcome is sent again before its writer is told."""
 Start = Literal["start", "not_started", "unknown"]
+SOON_S = 1.0
+"""How long tables that follow a log elsewhere are waited for, before its frames are read."""
 CHECK_S = 10.0
 """A T1 whose check took longer is not started: too much may have happened since."""
 
@@ -240,13 +243,15 @@ class Owner:
 
     async def _read_to(self, position: int, sent: SealedFrame | None = None) -> Admission | None:
         """Follow the session up to a position; what the frame that was sent is, first copy."""
+        if self._is_shown(position, sent):
+            return Admission.APPLIES
         if self.tables is not None:
-            own, at = _known_of(self.tables, self.session)
-            if at >= position and own.claim == self._claim:
-                digest = sent.frame.digest if sent is not None else own.digest
-                if own.digest == digest:  # the last frame in force is the owner's own
-                    self._own, self._position, self._tables_at = own, at, at
-                    return Admission.APPLIES
+            # where they lag, or the log has lost its end, only the frames themselves tell
+            with suppress(StateError, TimeoutError):
+                async with asyncio.timeout(SOON_S):
+                    await self._wait(position)
+            if self._is_shown(position, sent):
+                return Admission.APPLIES
         found: Admission | None = None
         partition = self.log.partition_of(self.session)
         async for stored in self.log.read(
@@ -261,6 +266,18 @@ class Owner:
             else:
                 _, self._own = follow(self._own, decode(stored.record))
         return found
+
+    def _is_shown(self, position: int, sent: SealedFrame | None) -> bool:
+        """Whether the tables reach a position, and the last frame in force is the owner's own."""
+        if self.tables is None:
+            return False
+        own, at = _known_of(self.tables, self.session)
+        if at < position or own.claim != self._claim:
+            return False
+        if sent is not None and own.digest != sent.frame.digest:
+            return False
+        self._own, self._position, self._tables_at = own, at, at
+        return True
 
     def _check_reached(self, position: int) -> None:
         """The end of a read is the owner's own frame: anything before it is no answer."""

@@ -263,6 +263,45 @@ async def test_a_log_that_forgets_what_it_acknowledged_is_a_loud_error(log: Pape
         await owner.write([user("a", None)])
 
 
+class Late(Rows):
+    """Tables that reach a position only when somebody has waited for it: those of a log that lies
+    elsewhere. Or never, or they say that they lag for good."""
+
+    def __init__(self, log: Paper) -> None:
+        super().__init__(log.rows)
+        self._log = log
+        self.kind = "late"
+
+    async def wait(self, position: int, partition: int = 0) -> None:
+        if self.kind == "lags":
+            raise StateError("the tables lag")
+        if self.kind == "never":
+            await asyncio.Event().wait()
+        self.update(self._log.rows)
+
+
+async def test_tables_that_follow_a_log_elsewhere_are_waited_for(paper: Paper) -> None:
+    late = Late(paper)
+    owner = await claim(paper, "s", tables=late, host="h", reason="open", ambient=AMBIENT)
+    paper.hidden = 100  # nothing to be read
+    for id_ in ("a", "b"):
+        assert await owner.write([user(id_, None)]) == owner.position == len(paper.records)
+
+
+@pytest.mark.parametrize("kind", ["never", "lags"])
+async def test_where_tables_do_not_come_the_frames_are_read(
+    paper: Paper, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("turnlog.owner.owner.SOON_S", 0.01)
+    late = Late(paper)
+    owner = await claim(paper, "s", tables=late, host="h", reason="open", ambient=AMBIENT)
+    late.kind = kind
+    assert await owner.write([user("a", None)]) == owner.position == 2
+    paper.hidden = 1
+    with pytest.raises(LogError, match="acknowledged"):
+        await owner.write([user("b", "a")])
+
+
 async def test_without_tables_the_log_is_read_from_its_beginning(log: Paper) -> None:
     first = await owner_of(log)
     await first.write([user("a", None)])

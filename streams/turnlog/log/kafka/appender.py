@@ -76,6 +76,9 @@ class Appender:
         self._client = client
         self._topic = topic
         self._deadline_s = deadline_s
+        self._handed: deque[list[Job]] = deque()
+        self._is_called = False
+        """Whether the event loop has been told that something was handed over."""
         self._waiting: deque[Job] = deque()
         self._sent: dict[asyncio.Future[RecordMetadata], Job] = {}
         """What the producer has, the oldest first."""
@@ -93,7 +96,10 @@ class Appender:
 
     def put(self, jobs: list[Job]) -> None:
         """Hand jobs over, from any thread; they are sent in this order."""
-        self._loop.call_soon_threadsafe(self._take, jobs)
+        self._handed.append(jobs)
+        if not self._is_called:  # one call for many: it costs more than all the rest here
+            self._is_called = True
+            self._loop.call_soon_threadsafe(self._take)
 
     async def close(self) -> None:
         """Finish what was handed over, as far as the deadline allows."""
@@ -111,8 +117,10 @@ class Appender:
 
     # ---- sending -------------------------------------------------------------------------
 
-    def _take(self, jobs: list[Job]) -> None:
-        self._waiting.extend(jobs)
+    def _take(self) -> None:
+        self._is_called = False  # before it looks, so that what comes meanwhile calls again
+        while self._handed:
+            self._waiting.extend(self._handed.popleft())
         self._idle.clear()
         self._wake.set()
 

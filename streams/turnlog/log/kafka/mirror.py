@@ -61,7 +61,6 @@ class Mirror:
             except BaseException:
                 self._undo()
                 raise
-        self._file.signal.notify()
 
     def _add(self, partition: int, records: Sequence[Stored], until: int) -> None:
         """A page at once; after a bug of the fold, which must not cost a frame, one by one."""

@@ -33,10 +33,11 @@ class Message(NamedTuple):
 
 def to_message(record: Record, partitions: int) -> Message:
     """A record for a topic of so many partitions. What is None in the header is left out."""
-    headers: list[tuple[str, bytes]] = []
-    for name, value in record.header._asdict().items() if record.header else ():
-        if value is not None:
-            headers.append((name, str(value).encode()))
+    headers = [
+        (name, str(value).encode())
+        for name, value in zip(Header._fields, record.header or (), strict=False)
+        if value is not None
+    ]
     partition = partition_of(record.session, partitions)
     return Message(partition, record.session.encode(), headers, record.body)
 

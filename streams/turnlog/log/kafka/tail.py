@@ -206,7 +206,11 @@ class Tail:
         if until != at:
             self._warn_of_hole(at, until)
         await self._confirm()
-        await self._write(self._mirror.add, number, page, until)
+        await self._write(self._add, page, until)
+
+    def _add(self, page: Sequence[Stored], until: int) -> None:
+        """Run by the thread that writes, which then wakes who waits, once and at once."""
+        self._mirror.add(self._where.partition, page, until)
         self.position = until
         self._changed()
 
