@@ -8,6 +8,7 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiokafka.admin import NewPartitions, RecordsToDelete
@@ -23,8 +24,9 @@ from tests.integration.kafka_topics import (
     open_log,
     producing,
 )
-from turnlog.core.errors import LogUnavailable, StateError, TooLarge, UsageError
+from turnlog.core.errors import AppendUnknown, LogUnavailable, StateError, TooLarge, UsageError
 from turnlog.core.frames import Record
+from turnlog.log.kafka.appender import Job
 from turnlog.log.kafka.log import KafkaLog
 from turnlog.log.kafka.partition import STRAY, partition_of
 from turnlog.log.kafka.records import to_message
@@ -321,3 +323,25 @@ async def test_a_process_killed_while_it_catches_up_harms_nothing(
         assert sum(log.tables.position(partition) for partition in range(3)) == 12 * 101
         assert len(list(log.tables.scan("entries"))) == 12 * 100
         assert list(log.verify()) == []
+
+
+async def test_who_waits_is_told_of_a_bug_and_the_rest_goes_on(
+    kafka_servers: str, tables: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whatever the client stumbles over: nobody waits for ever."""
+    url = await asyncio.to_thread(make_topic, kafka_servers)
+    async with open_log(url, tables) as log:
+        frames = talking("s", 3)
+        await log.append(frames[0])
+        loop = asyncio.get_running_loop()
+        message = log._message(frames[1].record)
+        broken: Any = message._replace(headers=[("epoch", 1)])
+        job = Job(broken, "s", loop.create_future(), time.monotonic())
+        log._appender.put([job])
+        going_on = asyncio.ensure_future(log.append(frames[1]))
+        with pytest.raises(AppendUnknown, match=r"session 's'.*TypeError"):
+            await asyncio.wait_for(job.future, 60)
+        await asyncio.wait_for(going_on, 60)
+        await log.append(frames[2])
+        assert [each.record for each in await read_all(log)] == [each.record for each in frames]
+    assert "a bug" in caplog.text

