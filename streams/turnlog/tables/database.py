@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -87,9 +87,10 @@ def immediate(connection: sqlite3.Connection) -> Generator[None]:
 
 
 def roll_back(connection: sqlite3.Connection) -> None:
-    """End a transaction, where SQLite has not already done so by itself."""
-    if connection.in_transaction:
-        connection.execute("ROLLBACK")
+    """End a transaction, where SQLite has not already done so by itself, or the log was closed."""
+    with suppress(sqlite3.ProgrammingError):
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
 
 
 def read_meta(connection: sqlite3.Connection, partition: int = 0) -> Meta:
@@ -250,6 +251,7 @@ def is_certain(error: sqlite3.Error) -> bool:
 _ADVICE = {
     sqlite3.SQLITE_BUSY: "another process holds its lock; try again, or see what holds it",
     sqlite3.SQLITE_LOCKED: "another connection holds its lock; try again",
+    sqlite3.SQLITE_INTERRUPT: "this log was closed meanwhile; open it again",
     sqlite3.SQLITE_FULL: "the disk is full; make room, then try again",
     sqlite3.SQLITE_IOERR: "the disk failed; look at its health and free space, then try again",
     sqlite3.SQLITE_READONLY: "the file may not be written; look at its rights and its folder's",
