@@ -147,7 +147,7 @@ class ClosingContract:
             with log.tables.snapshot() as view:
                 await asyncio.sleep(0.02)
                 await log.close()
-                assert files_open_in(folder) == set()
+                assert not files_open_in(folder), files_open_in(folder)
                 with pytest.raises(LogUnavailable, match="this log is closed"):
                     view.position()
             await work.end_tasks()

@@ -11,7 +11,8 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from weakref import WeakSet
 
 from turnlog.core.errors import LogUnavailable, StateError
 from turnlog.tables import frames
@@ -55,8 +56,41 @@ class Meta(NamedTuple):
     end: int
 
 
+class Connection(sqlite3.Connection):
+    """A connection that closes its cursors with itself.
+
+    One that is in the middle of its rows would keep the file open until somebody lets go of it,
+    which may be no more than the traceback of an error.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._cursors: WeakSet[sqlite3.Cursor] = WeakSet()
+
+    def cursor(self, factory: Any = sqlite3.Cursor) -> Any:
+        cursor = super().cursor(factory)
+        self._cursors.add(cursor)
+        return cursor
+
+    # the originals make a cursor of their own
+
+    def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
+        cursor: sqlite3.Cursor = self.cursor()
+        return cursor.execute(sql, parameters)
+
+    def executemany(self, sql: str, parameters: Any, /) -> sqlite3.Cursor:
+        cursor: sqlite3.Cursor = self.cursor()
+        return cursor.executemany(sql, parameters)
+
+    def close(self) -> None:
+        for cursor in list(self._cursors):
+            with suppress(sqlite3.ProgrammingError):  # a connection that is closed a second time
+                cursor.close()
+        super().close()
+
+
 def connect(
-    path: Path, *, busy_ms: int, factory: type[sqlite3.Connection] = sqlite3.Connection
+    path: Path, *, busy_ms: int, factory: type[sqlite3.Connection] = Connection
 ) -> sqlite3.Connection:
     """A connection with turnlog's settings; it may be used by one thread at a time."""
     connection = sqlite3.connect(
