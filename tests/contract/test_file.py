@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.contract.adapter import Adapter, append_all, claiming, talking
+from tests.contract.closing import ClosingContract
 from tests.contract.contract import LogContract, read_all, take
 from tests.contract.heartbeats import HeartbeatsContract
 from tests.contract.tables import TablesContract
@@ -41,7 +42,11 @@ class FileAdapter(Adapter):
         connection.close()
 
 
-class FileContract(LogContract, TablesContract, HeartbeatsContract):
+class FileContract(LogContract, TablesContract, HeartbeatsContract, ClosingContract):
+    @pytest.fixture
+    def folder(self, tmp_path: Path) -> Path:
+        return tmp_path / "log"
+
     async def test_what_was_appended_is_there_after_reopening(self, adapter: Adapter) -> None:
         frames = talking("s", 5)
         async with adapter.open() as log:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.contract.adapter import Adapter, append_all, claiming, talking
+from tests.contract.closing import ClosingContract
 from tests.contract.contract import EmbeddedContract, LogContract, read_all, take
 from tests.contract.heartbeats import HeartbeatsContract, beat
 from tests.contract.tables import TablesContract
@@ -40,10 +41,18 @@ class SqliteAdapter(Adapter):
         connection.close()
 
 
-class TestSqlite(LogContract, EmbeddedContract, TablesContract, HeartbeatsContract):
+class TestSqlite(
+    LogContract, EmbeddedContract, TablesContract, HeartbeatsContract, ClosingContract
+):
     @pytest.fixture
-    def adapter(self, tmp_path: Path) -> Adapter:
-        return SqliteAdapter(tmp_path / "log.db")
+    def folder(self, tmp_path: Path) -> Path:
+        folder = tmp_path / "folder"
+        folder.mkdir()
+        return folder
+
+    @pytest.fixture
+    def adapter(self, folder: Path) -> Adapter:
+        return SqliteAdapter(folder / "log.db")
 
     async def test_what_was_appended_is_there_after_reopening(self, adapter: Adapter) -> None:
         frames = talking("s", 5)

@@ -9,9 +9,10 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from weakref import WeakSet
 
 from turnlog.core.errors import LogUnavailable, StateError
 from turnlog.tables import frames
@@ -55,8 +56,41 @@ class Meta(NamedTuple):
     end: int
 
 
+class Connection(sqlite3.Connection):
+    """A connection that closes its cursors with itself.
+
+    One that is in the middle of its rows would keep the file open until somebody lets go of it,
+    which may be no more than the traceback of an error.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._cursors: WeakSet[sqlite3.Cursor] = WeakSet()
+
+    def cursor(self, factory: Any = sqlite3.Cursor) -> Any:
+        cursor = super().cursor(factory)
+        self._cursors.add(cursor)
+        return cursor
+
+    # the originals make a cursor of their own
+
+    def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
+        cursor: sqlite3.Cursor = self.cursor()
+        return cursor.execute(sql, parameters)
+
+    def executemany(self, sql: str, parameters: Any, /) -> sqlite3.Cursor:
+        cursor: sqlite3.Cursor = self.cursor()
+        return cursor.executemany(sql, parameters)
+
+    def close(self) -> None:
+        for cursor in list(self._cursors):
+            with suppress(sqlite3.ProgrammingError):  # a connection that is closed a second time
+                cursor.close()
+        super().close()
+
+
 def connect(
-    path: Path, *, busy_ms: int, factory: type[sqlite3.Connection] = sqlite3.Connection
+    path: Path, *, busy_ms: int, factory: type[sqlite3.Connection] = Connection
 ) -> sqlite3.Connection:
     """A connection with turnlog's settings; it may be used by one thread at a time."""
     connection = sqlite3.connect(
@@ -87,9 +121,10 @@ def immediate(connection: sqlite3.Connection) -> Generator[None]:
 
 
 def roll_back(connection: sqlite3.Connection) -> None:
-    """End a transaction, where SQLite has not already done so by itself."""
-    if connection.in_transaction:
-        connection.execute("ROLLBACK")
+    """End a transaction, where SQLite has not already done so by itself, or the log was closed."""
+    with suppress(sqlite3.ProgrammingError):
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
 
 
 def read_meta(connection: sqlite3.Connection, partition: int = 0) -> Meta:
@@ -250,6 +285,7 @@ def is_certain(error: sqlite3.Error) -> bool:
 _ADVICE = {
     sqlite3.SQLITE_BUSY: "another process holds its lock; try again, or see what holds it",
     sqlite3.SQLITE_LOCKED: "another connection holds its lock; try again",
+    sqlite3.SQLITE_INTERRUPT: "this log was closed meanwhile; open it again",
     sqlite3.SQLITE_FULL: "the disk is full; make room, then try again",
     sqlite3.SQLITE_IOERR: "the disk failed; look at its health and free space, then try again",
     sqlite3.SQLITE_READONLY: "the file may not be written; look at its rights and its folder's",

@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from turnlog.core.errors import StateError
+from turnlog.core.errors import LogUnavailable, StateError
 from turnlog.core.rows import Key, Row, key_of
 from turnlog.tables import frames
 from turnlog.tables.codec import CODECS, Codec
@@ -200,6 +200,8 @@ class SqlStore(SqlView):
         self._connect = connect
         self._signal = signal
         self._watch = watch
+        self._closed = False
+        self._views: set[SqlView] = set()
 
     async def wait(self, position: int, partition: int = 0) -> None:
         at, waited_s = -1, 0.0
@@ -222,12 +224,28 @@ class SqlStore(SqlView):
 
     @contextmanager
     def snapshot(self) -> Generator[View]:
-        with reading(self._path):
-            connection = self._connect()
-            connection.execute("BEGIN")
-        view = SqlView(connection, self._path, partitions=self._partitions)
+        view = self._open_view()
         try:
             view.position()  # the snapshot begins with the first read
             yield view
         finally:
             view.close()
+            self._views.discard(view)
+
+    def _open_view(self) -> SqlView:
+        with self._lock, reading(self._path):
+            if self._closed:
+                raise LogUnavailable(f"{self._path}: this log is closed; open it again")
+            connection = self._connect()
+            connection.execute("BEGIN")
+            view = SqlView(connection, self._path, partitions=self._partitions)
+            self._views.add(view)
+        return view
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            views = list(self._views)
+        for view in views:
+            view.close()
+        super().close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import pytest
@@ -73,6 +74,20 @@ def test_what_is_written_is_found(format_: Format) -> None:
     assert whole(found) == expected(some)
     assert [item.end for item in found if isinstance(item, Found)] == ends[1:]
     assert whole(read(format_, content, start=ends[4], seq=4)) == expected(some)[4:]
+
+
+@FORMATS
+def test_many_threads_read_and_write_at_once(format_: Format) -> None:
+    """As those who append, verify and rebuild one log do."""
+    some = [*records(), *(large("s", seq, 200_000).record for seq in range(4, 8))]
+    content, _ = write(format_, some)
+
+    def use(_: int) -> bool:
+        found = whole(read(format_, content))
+        return write(format_, some)[0] == content and found == expected(some)
+
+    with ThreadPoolExecutor(8) as threads:
+        assert all(threads.map(use, range(200)))
 
 
 @FORMATS

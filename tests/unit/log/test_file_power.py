@@ -172,6 +172,33 @@ async def test_power_fails_behind_any_call(
 
 
 @FORMATS
+async def test_several_frames_of_one_file_are_torn_as_one(tmp_path: Path, format_: str) -> None:
+    """The second may be whole on the disk where the first is not: that must not look like damage,
+    nor may what was never acknowledged come back in part."""
+    dice = random.Random(format_)
+    disk = Recording(tmp_path / "log")
+    claim = claiming("s")
+    some = [guest("s", fact(f"f{number}", dice.randbytes(2_000).hex())) for number in range(8)]
+    async with open_log(tmp_path / "log", disk, format_) as log:
+        await log.append(claim)
+        begun = len(disk.calls)
+        await asyncio.gather(*map(log.append, some))
+    writes = [
+        number
+        for number, call in enumerate(disk.calls[begun:], begun + 1)
+        if call.name == "write" and len(call.data) > 4_000
+    ]
+    assert writes, "some have waited together"
+    may_be = {frame.record for frame in (claim, *some)}
+    for number in writes:
+        for again in range(10):
+            path = tmp_path / f"{number}-{again}"
+            Replay(disk.calls[:number]).write_to(path, "partly", dice)
+            await check_and_go_on(path, [claim.record], may_be=may_be)
+            shutil.rmtree(path)
+
+
+@FORMATS
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO])
 @pytest.mark.parametrize("lasting", [False, True])
 async def test_the_disk_fails_at_any_call(

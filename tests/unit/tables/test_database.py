@@ -193,3 +193,18 @@ def test_a_table_that_is_missing_means_another_version(path: Path) -> None:
         change(path, "ALTER TABLE facts RENAME COLUMN value TO worth")
         with pytest.raises(StateError, match="another version than this turnlog's"):
             log.tables.get(("facts", "s", "title"))
+
+
+def test_a_closed_connection_has_nothing_open_though_a_cursor_is_held(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    connection = database.connect(path, busy_ms=0)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("CREATE TABLE t (a)")
+    connection.execute("INSERT INTO t VALUES (1), (2), (3)")
+    cursor = connection.execute("SELECT a FROM t")
+    assert next(cursor) == (1,)
+    connection.close()
+    connection.close()
+    assert [file.name for file in tmp_path.iterdir()] == ["log.db"], "SQLite has tidied up"
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        next(cursor)

@@ -24,7 +24,11 @@ CREATE = (
     " size INTEGER NOT NULL, seq INTEGER NOT NULL) STRICT"
 )
 """`size` is how many bytes of a file are synced and in `frames`, `seq` the number of its last."""
-UPSERT = "REPLACE INTO files (session, name, size, seq) VALUES (?, ?, ?, ?)"
+UPSERT = (
+    "INSERT INTO files (session, name, size, seq) VALUES (?, ?, ?, ?)"
+    " ON CONFLICT (session) DO UPDATE SET size = excluded.size, seq = excluded.seq"
+)
+"""A name never changes, so its index is spared the write."""
 OPEN_FILES = 256
 SYNCS = 32
 """Threads; syncs that wait together share the disk's work, so many are hardly slower than one."""

@@ -7,7 +7,8 @@ log's. `take_in` reads what lies behind the known part of each file; `compare` r
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from typing import Any, NamedTuple
 
 import orjson
@@ -183,16 +184,19 @@ def _compare_file(
 ) -> Iterator[Pair]:
     copies = _copies(connection, known.session)
     copy = next(copies, None)
-    for found in _read_known_part(folder, name, known):
-        while copy is not None and found.position is not None and copy.position < found.position:
-            yield Pair(known.session, name, copy, None)
-            copy = next(copies, None)
-        if copy is not None and found.position in (None, copy.position):
-            if copy.record != found.record or (found.whole and copy.time != found.time):
-                yield Pair(known.session, name, copy, found)
-            copy = next(copies, None)
-        else:
-            yield Pair(known.session, name, None, found)
+    # closed at once where this fails, and not when somebody has let go of the error
+    with closing(_read_known_part(folder, name, known)) as there:
+        for found in there:
+            at = found.position
+            while copy is not None and at is not None and copy.position < at:
+                yield Pair(known.session, name, copy, None)
+                copy = next(copies, None)
+            if copy is not None and at in (None, copy.position):
+                if copy.record != found.record or (found.whole and copy.time != found.time):
+                    yield Pair(known.session, name, copy, found)
+                copy = next(copies, None)
+            else:
+                yield Pair(known.session, name, None, found)
     while copy is not None:
         yield Pair(known.session, name, copy, None)
         copy = next(copies, None)
@@ -204,7 +208,7 @@ def _copies(connection: sqlite3.Connection, session: str) -> Iterator[Stored]:
         yield from page
 
 
-def _read_known_part(folder: Folder, name: str, known: Known) -> Iterator[Found]:
+def _read_known_part(folder: Folder, name: str, known: Known) -> Generator[Found]:
     disk = folder.disk
     try:
         file = disk.open(folder.sessions / name)

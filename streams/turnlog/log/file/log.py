@@ -8,6 +8,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -94,8 +95,8 @@ class FileLog(SqliteLog):
         return super().rebuild(progress)
 
     def verify(self, progress: Progress | None = None) -> Iterator[Difference]:
-        with self._aside() as connection, _reading(self._folder.path):
-            yield from following.differences(connection, self._folder)
+        with _reading(self._folder.path):
+            yield from self._find_aside(partial(following.differences, folder=self._folder))
         yield from super().verify(progress)
 
 

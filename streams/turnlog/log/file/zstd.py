@@ -8,6 +8,7 @@ adds one of the body itself. So a frame whose body is broken is still known.
 from __future__ import annotations
 
 import struct
+import threading
 from typing import Any
 from zlib import crc32
 
@@ -31,20 +32,27 @@ _SKIPPABLE = 8
 LEVEL = 3
 
 
+class _OfThread(threading.local):
+    """zstd for one thread: two that use the same objects at once crash the process."""
+
+    def __init__(self) -> None:
+        self.compress = zstandard.ZstdCompressor(level=LEVEL, write_checksum=True).compress
+        self.decompress = zstandard.ZstdDecompressor().decompress
+
+
 class Zstd:
-    """See the module's text. It is used by one thread at a time."""
+    """See the module's text."""
 
     name = "zstd"
     suffix = ".frames"
     marker = struct.pack("<I", _MAGIC)
 
     def __init__(self) -> None:
-        self._compress = zstandard.ZstdCompressor(level=LEVEL, write_checksum=True).compress
-        self._decompress = zstandard.ZstdDecompressor().decompress
+        self._zstd = _OfThread()
 
     def encode(self, stored: Stored, seq: int) -> bytes:
         header = orjson.dumps(_header_values(stored.record))
-        body = self._compress(stored.record.body)
+        body = self._zstd.compress(stored.record.body)
         size = _FIXED - _SKIPPABLE + len(header)
         start = _START.pack(
             *(_MAGIC, size, stored.position, seq, stored.time),
@@ -78,7 +86,7 @@ class Zstd:
 
     def _unpack(self, packed: bytes) -> bytes | None:
         try:
-            return self._decompress(packed)
+            return self._zstd.decompress(packed)
         except (zstandard.ZstdError, MemoryError):
             return None
 

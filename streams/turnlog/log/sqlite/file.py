@@ -2,13 +2,18 @@
 
 One thread reads pages for async readers, and `tables` is read by whoever asks. Any number of
 processes may have the file open. Who writes the frames is the log's affair.
+
+When a log is closed it has no connection any more, whatever is under way in other threads. SQLite's
+last connection to a file takes the -wal and -shm of its name away, and one that ends late would
+take those of a log that was made anew in the same place.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Generator, Iterator
+import threading
+from collections.abc import Callable, Coroutine, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -27,6 +32,9 @@ from turnlog.tables.schema import TABLES_VERSION
 from turnlog.tables.signal import Signal
 from turnlog.tables.sql import SqlStore
 from turnlog.tables.verify import verify
+
+CHECK_STEPS = 10_000
+"""Of SQLite's machine, some ms: so often a long task looks whether its log is closed."""
 
 _T = TypeVar("_T")
 
@@ -56,8 +64,11 @@ class SqliteFile:
         self.closed = False
         self._watch = watch
         self._connect = partial(connect, path, busy_ms=busy_ms)
+        self._opening = threading.Lock()
+        """Held to open what `close` closes, and to set `closed`: nothing is opened after that."""
         self._reader: _Reader | None = None
         self._tables: SqlStore | None = None
+        self._asides: set[_Aside] = set()
         with database.reading(path):
             self.connection = self._connect()
         self.folding = Folding(self.connection, fold=fold)
@@ -90,17 +101,18 @@ class SqliteFile:
 
     @property
     def tables(self) -> SqlStore:
-        if self._tables is None:
-            self.check_open()
-            with database.reading(self.path):
-                self._tables = SqlStore(
-                    self._connect,
-                    self.path,
-                    self.signal,
-                    partitions=self.partitions,
-                    watch=self._watch,
-                )
-        return self._tables
+        with self._opening:
+            if self._tables is None:
+                self.check_open()
+                with database.reading(self.path):
+                    self._tables = SqlStore(
+                        self._connect,
+                        self.path,
+                        self.signal,
+                        partitions=self.partitions,
+                        watch=self._watch,
+                    )
+            return self._tables
 
     def check_record(self, record: Record) -> None:
         frames.check(record)
@@ -115,10 +127,15 @@ class SqliteFile:
         return rebuild(connection, self.path, progress, partitions=self.partitions, fold=self.fold)
 
     def verify(self, progress: Progress | None = None) -> Iterator[Difference]:
-        with self._aside() as connection:
-            yield from verify(
-                connection, self.path, progress, partitions=self.partitions, fold=self.fold
+        return self._find_aside(
+            partial(
+                verify,
+                path=self.path,
+                progress=progress,
+                partitions=self.partitions,
+                fold=self.fold,
             )
+        )
 
     async def beat(self, beat: Heartbeat) -> None:
         await asyncio.to_thread(self._beside, heartbeats.keep, beat)
@@ -135,36 +152,85 @@ class SqliteFile:
 
     async def read_aside(self, function: Callable[..., _T], *args: Any, **named: Any) -> _T:
         """Ask something of the file in the thread that reads."""
-        self.check_open()
         with database.reading(self.path):
-            if self._reader is None:
-                self._reader = _Reader(self._connect())
-            return await self._reader.run(partial(function, **named), *args)
+            with self._opening:
+                self.check_open()
+                if self._reader is None:
+                    self._reader = _Reader(self._connect())
+                answer = self._reader.run(partial(function, **named), *args)
+            return await answer
 
     def close_readers(self) -> None:
         """Give back everything but the connection of who writes."""
-        self.closed = True
+        with self._opening:
+            self.closed = True
+            asides = list(self._asides)
         self.signal.notify()
         if self._reader is not None:
             self._reader.close()
         if self._tables is not None:
             self._tables.close()
+        for aside in asides:
+            aside.close()
 
     @contextmanager
     def _aside(self) -> Generator[sqlite3.Connection]:
-        """A connection for one long task."""
-        self.check_open()
-        with database.reading(self.path):
-            connection = self._connect()
-            try:
-                yield connection
-            finally:
-                connection.close()
+        """A connection for one long task. It is given up soon after the log is closed."""
+        with database.reading(self.path), self._open_aside() as aside, aside.lock:
+            yield aside.connection
+
+    def _find_aside(self, find: Callable[[sqlite3.Connection], Iterator[_T]]) -> Iterator[_T]:
+        """What a long task finds, one by one; while that is looked at the log may be closed."""
+        with database.reading(self.path), self._open_aside() as aside:
+            found = find(aside.connection)
+            while True:
+                with aside.lock:
+                    self.check_open()
+                    each = next(found, None)
+                if each is None:
+                    return
+                yield each
+
+    @contextmanager
+    def _open_aside(self) -> Generator[_Aside]:
+        with self._opening:
+            self.check_open()
+            aside = _Aside(self._connect())
+            aside.connection.set_progress_handler(lambda: self.closed, CHECK_STEPS)
+            self._asides.add(aside)
+        try:
+            yield aside
+        finally:
+            aside.close()
+            with self._opening:
+                self._asides.discard(aside)
 
     def check_open(self) -> None:
         """Raise LogUnavailable where this log is closed."""
         if self.closed:
             raise LogUnavailable(f"{self.path}: this log is closed; open it again")
+
+
+async def finish(work: Coroutine[Any, Any, None]) -> None:
+    """Return when something is done, also where who waits for it is cancelled meanwhile."""
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise
+
+
+class _Aside:
+    """A connection for one long task; `lock` is held while it is used."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+        self.lock = threading.RLock()
+
+    def close(self) -> None:
+        with self.lock:
+            self.connection.close()
 
 
 class _Reader:
@@ -174,9 +240,9 @@ class _Reader:
         self._connection = connection
         self._thread = ThreadPoolExecutor(1, "turnlog read")
 
-    async def run(self, function: Callable[..., _T], *args: Any) -> _T:
+    def run(self, function: Callable[..., _T], *args: Any) -> asyncio.Future[_T]:
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._thread, function, self._connection, *args)
+        return loop.run_in_executor(self._thread, function, self._connection, *args)
 
     def close(self) -> None:
         self._thread.shutdown()

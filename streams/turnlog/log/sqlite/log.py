@@ -13,7 +13,7 @@ from typing import Self
 from turnlog.core.fold import fold as fold_frame
 from turnlog.core.frames import Frame, Record, SealedFrame
 from turnlog.log.port import Progress, Stored
-from turnlog.log.sqlite.file import SqliteFile
+from turnlog.log.sqlite.file import SqliteFile, finish
 from turnlog.log.sqlite.writer import Job, Writer
 from turnlog.tables import database, frames
 from turnlog.tables.folding import Fold
@@ -58,7 +58,9 @@ class SqliteLog(SqliteFile):
     ) -> asyncio.Future[list[int]]:
         self.check_open()
         if self._writer is None:
-            self._writer = self._make_writer()
+            with self._opening:
+                self.check_open()
+                self._writer = self._make_writer()
         loop = asyncio.get_running_loop()
         future: asyncio.Future[list[int]] = loop.create_future()
         self._writer.put(Job(records, sealed, loop, future))
@@ -108,10 +110,11 @@ class SqliteLog(SqliteFile):
 
     async def close(self) -> None:
         self.closed = True
-        await asyncio.to_thread(self._close)
+        await finish(asyncio.to_thread(self._close))
 
     def _close(self) -> None:
-        self.closed = True
+        with self._opening:
+            self.closed = True
         self.signal.notify()
         if self._writer is None:
             self.connection.close()
