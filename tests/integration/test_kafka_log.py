@@ -331,7 +331,7 @@ async def test_who_waits_is_told_of_a_bug_and_the_rest_goes_on(
     """Whatever the client stumbles over: nobody waits for ever."""
     url = await asyncio.to_thread(make_topic, kafka_servers)
     async with open_log(url, tables) as log:
-        frames = talking("s", 3)
+        frames = talking("s", 2)
         await log.append(frames[0])
         loop = asyncio.get_running_loop()
         message = log._message(frames[1].record)
