@@ -96,6 +96,14 @@ def test_tables_are_checked_and_made_anew(turnlog: Caller, files: str) -> None:
     assert difference["table"] == "frames"
     assert difference["key"][0] == "one"
     assert session.name in difference["fresh"]["where"]
+    told = turnlog.on("verify", log=files)
+    assert told.out.startswith("damaged")
+    assert session.name in told.out
+    assert "1 frame of its files damaged" in told.err
+    assert "rebuild" not in told.err  # which would change nothing
+    saved = f"sqlite:{turnlog.folder}/saved.db"
+    assert turnlog("copy", files, saved).status == 0
+    assert turnlog.good("verify", log=saved)
 
 
 def test_sessions_move_from_log_to_log_and_back(turnlog: Caller, files: str) -> None:

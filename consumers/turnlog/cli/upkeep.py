@@ -27,17 +27,29 @@ def verify_tables(terminal: Terminal) -> None:
         terminal.document({"log": log.url, "position": position, "differences": rows})
         return
     for difference in islice(found, DIFFERENCES_SHOWN):
-        terminal.fit((f"{_what(difference):<9}", "bold red"), brief(repr(difference.key), 500))
+        where = getattr(difference.fresh, "where", None)  # a file, and the byte in it
+        terminal.fit(
+            (f"{_what(difference):<9}", "bold red"),
+            brief(repr(difference.key), 500),
+            f"  {where}" if where else "",
+        )
     if not found:
         terminal.say(f"{log.url}: the tables are a fold of the log up to position {position}")
         return
     more = len(found) - DIFFERENCES_SHOWN
     if more > 0:
         terminal.fit(f"and {more:,} more")
-    terminal.say(
-        f"{log.url}: {counted(len(found), 'row')} of the tables differ from a fresh fold:"
-        " run `turnlog rebuild`; the log itself is untouched"
-    )
+    damaged = sum(_what(difference) == "damaged" for difference in found)
+    if damaged:
+        terminal.say(
+            f"{log.url}: {counted(damaged, 'frame')} of its files damaged; the tables still have"
+            " the copies that were made of them: `turnlog copy` takes these to a new log"
+        )
+    if len(found) > damaged:
+        terminal.say(
+            f"{log.url}: {counted(len(found) - damaged, 'row')} of the tables differ from a fresh"
+            " fold: run `turnlog rebuild`; the log itself is untouched"
+        )
 
 
 def rebuild_tables(terminal: Terminal) -> None:
@@ -56,6 +68,8 @@ def _differences(terminal: Terminal, log: EmbeddedLog) -> list[Difference]:
 
 
 def _what(difference: Difference) -> str:
+    if getattr(difference.fresh, "whole", True) is False:
+        return "damaged"
     if difference.stored is None:
         return "missing"
     return "surplus" if difference.fresh is None else "differs"
