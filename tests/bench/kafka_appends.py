@@ -30,8 +30,8 @@ from tests.bench.figures import Figure
 from tests.bench.host import seconds_of
 from turnlog.core.frames import SealedFrame
 from turnlog.log import EmbeddedLog
+from turnlog.log.client import SETTINGS
 from turnlog.log.kafka.address import parse
-from turnlog.log.kafka.appender import BATCH_BYTES
 from turnlog.testing.broker_jars import find_java
 
 SESSIONS = 256
@@ -40,6 +40,7 @@ FRAMES = 128
 SIZES = (8, 32)
 ROUNDS = 7
 MB = 1e6
+BATCH_BYTES = int(SETTINGS["batch.size"].default)
 
 _SAID = re.compile(r"records sent, ([\d.]+) records/sec")
 
