@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.contract.adapter import Adapter, append_all, claiming, talking
-from tests.contract.closing import ClosingContract
+from tests.contract.closing import RemakingContract
 from tests.contract.contract import LogContract, read_all, take
 from tests.contract.heartbeats import HeartbeatsContract
 from tests.contract.tables import TablesContract
@@ -42,7 +42,7 @@ class FileAdapter(Adapter):
         connection.close()
 
 
-class FileContract(LogContract, TablesContract, HeartbeatsContract, ClosingContract):
+class FileContract(LogContract, TablesContract, HeartbeatsContract, RemakingContract):
     @pytest.fixture
     def folder(self, tmp_path: Path) -> Path:
         return tmp_path / "log"

@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from tests.contract.adapter import Adapter, append_all, claiming, talking
+from tests.contract.closing import ClosingContract
 from tests.contract.contract import LogContract, read_all, take
 from tests.contract.heartbeats import HeartbeatsContract
 from tests.contract.tables import TablesContract
 from tests.integration.kafka_topics import make_topic, open_log
+from turnlog.core.errors import AppendRefused, AppendUnknown
 from turnlog.log import EmbeddedLog
 from turnlog.tables.codec import CODECS
 from turnlog.tables.names import Names
@@ -41,7 +43,13 @@ class KafkaAdapter(Adapter):
         connection.close()
 
 
-class TestKafka(LogContract, TablesContract, HeartbeatsContract):
+class TestKafka(LogContract, TablesContract, HeartbeatsContract, ClosingContract):
+    ends = ClosingContract.ends | {AppendRefused, AppendUnknown}
+
+    @pytest.fixture
+    def folder(self, adapter: KafkaAdapter) -> Path:
+        return adapter.path.parent
+
     @pytest.fixture
     def adapter(self, tmp_path: Path, kafka_servers: str) -> Adapter:
         return KafkaAdapter(make_topic(kafka_servers), tmp_path / "tables.db")

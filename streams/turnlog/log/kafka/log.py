@@ -38,7 +38,7 @@ from turnlog.log.kafka.records import Message, to_message
 from turnlog.log.kafka.tail import AWAY_S, Tail
 from turnlog.log.kafka.topic import Found, look
 from turnlog.log.port import Progress, Stored
-from turnlog.log.sqlite.file import SqliteFile
+from turnlog.log.sqlite.file import SqliteFile, finish
 from turnlog.tables import database, frames
 from turnlog.tables.folding import Fold
 from turnlog.tables.sql import POLL_S
@@ -312,10 +312,11 @@ class KafkaLog(SqliteFile):
 
     async def close(self) -> None:
         self.closed = True
-        await asyncio.to_thread(self._close)
+        await finish(asyncio.to_thread(self._close))
 
     def _close(self) -> None:
-        self.closed = True
+        with self._opening:
+            self.closed = True
         self.signal.notify()
         if not self._thread.is_alive:
             return
