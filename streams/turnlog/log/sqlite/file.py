@@ -7,6 +7,7 @@ processes may have the file open. Who writes the frames is the log's affair.
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -54,6 +55,7 @@ class SqliteFile:
         self.fold = fold
         self.signal = Signal()
         self.closed = False
+        self._process = os.getpid()
         self._watch = watch
         self._connect = partial(connect, path, busy_ms=busy_ms)
         self._reader: _Reader | None = None
@@ -162,7 +164,12 @@ class SqliteFile:
                 connection.close()
 
     def check_open(self) -> None:
-        """Raise LogUnavailable where this log is closed."""
+        """Raise LogUnavailable where this log is closed, or was opened before a fork: its threads
+        are not in the child, which would wait for them for ever."""
+        if os.getpid() != self._process:
+            raise LogUnavailable(
+                f"{self.path}: this log was opened before this process was forked; open it after"
+            )
         if self.closed:
             raise LogUnavailable(f"{self.path}: this log is closed; open it again")
 
