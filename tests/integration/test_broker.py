@@ -61,7 +61,10 @@ def test_a_node_that_cannot_start_says_why(tmp_path: Path, java: Java) -> None:
         named = rf"{port}: Address already in use.* \(all of it is in (\S+)\)"
         done = subprocess.run(
             [*TURNLOG, "broker", "--port", str(port)],
-            check=False, capture_output=True, text=True, timeout=60,
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=60,
         )
         assert done.returncode == 1
         found = re.search(named, done.stderr)
