@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -53,8 +55,31 @@ def test_a_node_that_cannot_start_says_why(tmp_path: Path, java: Java) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        with pytest.raises(LogUnavailable, match=r"node 1 .* does not start: .*kafka\.log"):
-            Broker(tmp_path, port=port, java=java).start()
+        said = rf"node 1 .* does not start: .*:{port}: Address already in use.*kafka\.log"
+        with pytest.raises(LogUnavailable, match=said):
+            Broker(tmp_path / "a", port=port, java=java).start()
+        named = rf"{port}: Address already in use.* \(all of it is in (\S+)\)"
+        done = subprocess.run(
+            [*TURNLOG, "broker", "--port", str(port)],
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert done.returncode == 1
+        found = re.search(named, done.stderr)
+        assert found is not None, done.stderr
+        log = Path(found[1])
+        assert "Address already in use" in log.read_text()
+        shutil.rmtree(log.parents[1])
+
+
+def test_a_folder_that_another_broker_has_is_named(tmp_path: Path, java: Java) -> None:
+    with (
+        Broker(tmp_path, java=java),
+        pytest.raises(LogUnavailable, match=r"does not start: Failed to acquire lock"),
+    ):
+        Broker(tmp_path, java=java).start()
 
 
 def test_what_makes_no_broker_is_refused(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from aiokafka.structs import TopicPartition
 import turnlog.log
 from tests.contract.adapter import append_all, beginning, claiming, large, talking
 from tests.contract.contract import read_all, settle
+from tests.forking import REFUSED, fork_and_append
 from tests.integration.kafka_topics import (
     administering,
     make_raw,
@@ -231,6 +232,48 @@ async def test_deleted_records_are_noticed_and_what_is_left_can_be_read(
     async with open_log(url, tables, catch_up=False) as log:
         left = await read_all(log)
         assert [item.record for item in left] == [frame.record for frame in frames[3:]]
+
+
+async def test_records_deleted_under_a_reader_are_noticed(kafka_servers: str, tables: Path) -> None:
+    """Also by one who has read all of them."""
+    url = await asyncio.to_thread(make_topic, kafka_servers)
+    async with open_log(url, tables) as log:
+        await append_all(log, talking("s", 6))
+        await settle(log)
+        async with administering(kafka_servers) as admin:
+            await admin.delete_records({TopicPartition(topic_of(url), 0): RecordsToDelete(3)})
+
+        async def go_on() -> None:
+            while True:
+                await log.append(claiming("t"))
+                await settle(log)
+
+        with pytest.raises(StateError, match="begins at position 4; what was before has been del"):
+            await asyncio.wait_for(go_on(), 30)
+
+
+async def test_an_empty_topic_in_place_of_the_log_reads_as_none(
+    kafka_servers: str, tables: Path
+) -> None:
+    """Its end is 0, up to which everything is known."""
+    url = await asyncio.to_thread(make_topic, kafka_servers)
+    async with open_log(url, tables) as log:
+        await append_all(log, talking("s", 4))
+        await settle(log)
+        async with administering(kafka_servers) as admin:
+            await admin.delete_topics([topic_of(url)])
+            await asyncio.sleep(0.5)
+        await asyncio.to_thread(make_raw, kafka_servers, topic_of(url), RULES)
+        with pytest.raises(StateError, match="turnlog topics check"):
+            await read_all(log)
+
+
+async def test_who_was_forked_is_refused(kafka_servers: str, tables: Path) -> None:
+    url = await asyncio.to_thread(make_topic, kafka_servers)
+    async with open_log(url, tables) as log:
+        await log.append(claiming("s"))
+        child = await asyncio.to_thread(fork_and_append, log)
+        assert child == REFUSED
 
 
 def test_tables_that_cannot_be_made_are_said(kafka_servers: str, tables: Path) -> None:

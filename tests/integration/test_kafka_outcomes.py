@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -98,6 +99,27 @@ async def test_an_append_waits_for_a_broker_that_comes_back_in_time(
         await settle(log)
         stored = await read_all(log, after=1)
         assert [item.record for item in stored] == [frame.record for frame in frames]
+
+
+async def test_a_tool_may_start_as_soon_as_the_broker_has_answered(
+    broker: Broker, tmp_path: Path
+) -> None:
+    """Who waited for it is told, and goes on at once."""
+    url = await asyncio.to_thread(make_topic, broker.servers)
+    (node,) = broker.nodes
+    assert node.pid is not None
+    async with open_log(url, tmp_path / "tables.db") as log:
+        await log.append(claiming("s"))
+        for number in range(3):
+            os.kill(node.pid, signal.SIGSTOP)
+            try:
+                waiting = asyncio.ensure_future(log.append(claiming(f"t{number}")))
+                while not log._appender.is_away:  # noqa: ASYNC110  # it has no event
+                    await asyncio.sleep(0.05)
+            finally:
+                os.kill(node.pid, signal.SIGCONT)
+            await waiting
+            assert await log.append(dispatching("s", number + 1))
 
 
 async def test_what_is_cancelled_before_it_is_sent_is_not_there(

@@ -26,7 +26,7 @@ HOST = ("Describe", "DescribeConfigs", "Read", "Write")
 def granted(secured: Secured, user: str) -> str:
     """A new topic on which a user may do what a host does; gives its name."""
     name = secured.make_topic()
-    meta = [Acl(each, f"{name}-meta") for each in ("Describe", "Read")]
+    meta = [Acl(each, f"{name}-meta") for each in ("Describe", "DescribeConfigs", "Read")]
     secured.allow(user, [*(Acl(each, name) for each in HOST), *meta])
     return name
 
@@ -117,14 +117,14 @@ def test_a_right_that_is_taken_away_is_named_and_given_back_in_a_process_that_go
     secured: Secured, tmp_path: Path
 ) -> None:
     name = secured.make_topic()
-    meta = Acl("Read", f"{name}-meta")
+    meta = [Acl(each, f"{name}-meta") for each in ("DescribeConfigs", "Read")]
     rights = [Acl(each, name) for each in HOST]
     frames = talking("s", 9)
     kafka = secured.settings()
 
     async def allow(*operations: str) -> None:
         kept = [right for right in rights if right.operation in operations]
-        await asyncio.to_thread(secured.allow, "alice", [*kept, meta])
+        await asyncio.to_thread(secured.allow, "alice", [*kept, *meta])
 
     async def run() -> None:
         url = f"kafka://{secured.sasl}/{name}"
@@ -142,7 +142,7 @@ def test_a_right_that_is_taken_away_is_named_and_given_back_in_a_process_that_go
             assert await log.append(frames[-1]) == end + 1
             await until_read(log, [*range(1, end + 2)])
 
-    secured.allow("alice", [*rights, meta])
+    secured.allow("alice", [*rights, *meta])
     asyncio.run(run())
 
 

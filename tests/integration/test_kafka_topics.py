@@ -122,6 +122,30 @@ def test_a_topic_that_nobody_wrote_down_is_not_used(kafka_servers: str, tmp_path
     asyncio.run(write())
     with pytest.raises(StateError, match="holds records, and is not written down"):
         topics.create(url)
+    (problem,) = topics.look(url).problems  # and nobody is sent where he is refused
+    assert "holds records" in problem.what
+    assert "topics create" not in str(problem)
+
+
+def test_a_topic_that_can_take_nothing_is_named(kafka_servers: str) -> None:
+    name = new_name()
+    make_raw(kafka_servers, name, {**RULES, "min.insync.replicas": "2"})
+    (problem,) = topics.create(f"kafka://{kafka_servers}/{name}", replication=1).problems
+    assert "min.insync.replicas=2, and 1 of each partition: nothing can be app" in problem.what
+    assert problem.mend is not None
+    assert problem.mend.endswith("--add-config min.insync.replicas=1")
+
+
+def test_what_is_written_down_must_stay(kafka_servers: str) -> None:
+    """Also in a topic of several partitions, which somebody made before."""
+    name = new_name()
+    make_raw(kafka_servers, name + SUFFIX, {"cleanup.policy": "delete"}, 3)
+    found = topics.create(f"kafka://{kafka_servers}/{name}", replication=1)
+    assert found.meta is not None
+    (problem,) = found.problems
+    assert f"topic '{name}-meta' has cleanup.policy=delete, and must have compact" in problem.what
+    assert problem.mend is not None
+    assert problem.mend.endswith(f"--entity-name {name}-meta --add-config cleanup.policy=compact")
 
 
 def test_a_topic_that_the_broker_refuses_is_said(kafka_servers: str) -> None:

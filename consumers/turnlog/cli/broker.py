@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import shutil
 import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -83,5 +84,13 @@ def _folder(data: Path | None) -> Generator[Path]:
     if data is not None:
         yield data.expanduser().absolute()
         return
-    with tempfile.TemporaryDirectory(prefix="turnlog-broker-") as folder:
-        yield Path(folder)
+    folder = Path(tempfile.mkdtemp(prefix="turnlog-broker-"))
+    is_kept = False
+    try:
+        yield folder
+    except LogUnavailable as error:
+        is_kept = str(folder) in str(error)  # it names a file in it
+        raise
+    finally:
+        if not is_kept:
+            shutil.rmtree(folder, ignore_errors=True)

@@ -189,10 +189,11 @@ class Node:
         """Return once the node serves. Raises LogUnavailable where it ends, or takes too long."""
         while _STARTED not in self._said.read_text("utf-8", "replace"):
             if self.pid is None or time.monotonic() > deadline:
-                last = self._said.read_text("utf-8", "replace").strip().rpartition("\n")[2]
+                why = _reason(self._said.read_text("utf-8", "replace")) or "it says nothing"
                 raise LogUnavailable(
-                    f"node {self.number} of the broker does not start: {last or 'it says nothing'}"
-                    f" (all of it is in {self._said})"
+                    f"node {self.number} of the broker does not start: {why} (all of it is in"
+                    f" {self._said}); if another broker has the port or the folder, end it or give"
+                    " another"
                 )
             time.sleep(_POLL_S)
 
@@ -220,6 +221,14 @@ class Node:
         logging = f"-Dlog4j2.configurationFile={self._folder / 'log4j2.properties'}"
         java = [self._java.command, *_OPTIONS, logging, "-cp", self._java.classpath]
         return [*java, main, *arguments]
+
+
+def _reason(said: str) -> str:
+    """Of what a node says before it ends: the first error that has a name, else the last line. What
+    comes after the first are its consequences, and then an orderly end."""
+    lines = said.strip().splitlines()
+    named = (line.partition("Exception: ")[2] for line in lines if not line.startswith("\t"))
+    return next(filter(None, named), lines[-1] if lines else "")
 
 
 def _settings(number: int, nodes: int, voters: str) -> list[str]:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.contract.adapter import append_all, claiming, talking
+from tests.forking import REFUSED, fork_and_append
 from tests.unit.log.faults import FaultyLog
 from turnlog.core.errors import LogUnavailable
 from turnlog.log.sqlite.log import SqliteLog
@@ -30,6 +31,12 @@ def log(path: Path) -> Iterator[SqliteLog]:
 
 def threads() -> set[str]:
     return {thread.name for thread in threading.enumerate() if "turnlog" in thread.name}
+
+
+def test_who_was_forked_is_refused(log: SqliteLog) -> None:
+    """The thread that writes is not in the child, which would wait for it for ever."""
+    asyncio.run(append_all(log, talking("s", 1)))
+    assert fork_and_append(log) == REFUSED
 
 
 async def test_closing_gives_threads_and_files_back(path: Path) -> None:

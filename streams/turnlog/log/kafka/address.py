@@ -9,6 +9,9 @@ from typing import NamedTuple
 from turnlog.core.errors import UsageError
 
 PORT = 9092
+SUFFIX = "-meta"
+"""Behind a topic's name: the topic in which it is written down."""
+_HOST = re.compile(r"\[[0-9A-Fa-f:.%\w]+\]|[^\[\]:\s]+")
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,244}")  # 249 are allowed, and -meta is added
 
 
@@ -34,6 +37,11 @@ def parse(url: str) -> Address:
         raise UsageError(
             f"the log {url!r}: {topic!r} is no name of a topic (letters, digits, . _ -): {example}"
         )
+    if topic.endswith(SUFFIX):
+        raise UsageError(
+            f"the log {url!r}: in a topic whose name ends in {SUFFIX} it is written down what"
+            f" another is: name that one, {topic.removesuffix(SUFFIX)!r}"
+        )
     return Address(",".join(_server(url, each) for each in servers.split(",")), topic)
 
 
@@ -43,7 +51,8 @@ def _server(url: str, server: str) -> str:
     host, colon, port = server.rpartition(":")
     if not colon or server.endswith("]"):
         host, port = server, str(PORT)
-    if not host or not port.isascii() or not port.isdecimal() or not 0 < int(port) < 65536:
+    is_host = _HOST.fullmatch(host) is not None
+    if not is_host or not port.isascii() or not port.isdecimal() or not 0 < int(port) < 65536:
         raise UsageError(f"the log {url!r}: {server!r} is no HOST:PORT")
     return f"{host}:{port}"
 

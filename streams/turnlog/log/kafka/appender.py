@@ -237,6 +237,7 @@ class Appender:
             self._tell(job, self._unknown(job, said))
             self._give_up(said)
             return
+        self.is_away = False  # at once: who waited for this may start a tool next
         self._tell(job, found.offset + 1)
         self._rest()
 

@@ -14,6 +14,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -30,7 +31,7 @@ from turnlog.core.fold import fold as fold_frame
 from turnlog.core.frames import Record, SealedFrame
 from turnlog.log.kafka.address import Address, default_tables
 from turnlog.log.kafka.appender import Appender, Job, Load
-from turnlog.log.kafka.cluster import ASK_S, Cluster, Ends
+from turnlog.log.kafka.cluster import ASK_S, BEGINNING, Cluster, Ends
 from turnlog.log.kafka.loop import LoopThread
 from turnlog.log.kafka.mirror import Mirror
 from turnlog.log.kafka.partition import partition_of
@@ -46,6 +47,8 @@ from turnlog.tables.store import check_partition
 
 APPEND_S = 30.0
 """How long an append may wait for a broker that is away."""
+LOOK_S = 1.0
+"""How often a partition that is read is looked at for where it begins."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -78,6 +81,8 @@ class KafkaLog(SqliteFile):
         self._topic = address.topic
         self._away_s = away_s
         self._tails: dict[int, Tail] = {}
+        self._looked: dict[int, float] = {}
+        """When it was last seen where a partition begins."""
         self._thread = LoopThread(f"turnlog {address.url}")
         try:
             self._cluster, found = self._thread.call(_connect(address, kafka or {}, ask_s))
@@ -223,7 +228,14 @@ class KafkaLog(SqliteFile):
     async def read(
         self, after: int = 0, *, session: str | None = None, partition: int = 0
     ) -> AsyncIterator[Stored]:
+        tail = self._tails.get(partition)
+        known = tail.position if tail is not None else 0
         until = await self.end(partition)
+        if until < known:
+            raise StateError(
+                f"topic {self._topic!r}, partition {partition}: ends at position {until}, and was"
+                f" read up to {known}: it has lost records; run turnlog topics check"
+            )
         await self._reach(partition, until)
         while after < until:
             page = await self.read_aside(
@@ -263,8 +275,10 @@ class KafkaLog(SqliteFile):
             seen = self.signal.count
             self.check_open()
             tail = self._tails.get(partition)
-            if tail is not None and tail.position >= position:
-                return
+            if tail is not None:
+                tail.check_topic()  # its end may be that of another topic
+                if tail.position >= position:
+                    return
             self._watch_for(partition)
             await self.signal.wait(seen, POLL_S)
 
@@ -289,15 +303,15 @@ class KafkaLog(SqliteFile):
                 client=self._cluster.client,
                 mirror=self._mirror,
                 writing=self._writing,
-                confirm=self._confirm,
+                confirm=partial(self._confirm, partition),
                 changed=self.signal.notify,
                 begins=self._begins[partition],
                 away_s=self._away_s,
             )
         return tail
 
-    async def _confirm(self) -> None:
-        """Is it still the topic that was opened?"""
+    async def _confirm(self, partition: int) -> None:
+        """Is it still the topic that was opened, and whole?"""
         topic = await self._cluster.topic(self._topic)
         if topic is None:
             raise LogUnavailable(f"there is no topic {self._topic!r} any more")
@@ -307,6 +321,15 @@ class KafkaLog(SqliteFile):
                 f" {len(topic.partitions)} partitions, and was {self._id}, with {self._count};"
                 " run turnlog topics check"
             )
+        if time.monotonic() - self._looked.get(partition, -LOOK_S) < LOOK_S:
+            return
+        (begin,) = await self._cluster.offsets(self._topic, BEGINNING, [partition])
+        if begin > self._begins[partition]:
+            raise StateError(
+                f"topic {self._topic!r}, partition {partition}: begins at position {begin + 1};"
+                " what was before has been deleted; run turnlog topics check"
+            )
+        self._looked[partition] = time.monotonic()
 
     # ---- ending --------------------------------------------------------------------------
 

@@ -13,12 +13,15 @@ FUNCTION = "sha256-64"
 """Its name, which a topic's `-meta` records. Another function would be another name."""
 STRAY = "?stray-"
 """Before the number of a partition: under which session is filed what belongs to none there."""
+_DIGITS_MAX = 9
+"""Of that number. Others may write any key, and of too many digits Python makes no number."""
 
 
 def partition_of(session: str, partitions: int) -> int:
     """The first 64 bits of the SHA-256 of the session's UTF-8, big-endian, modulo the count."""
     number = session.removeprefix(STRAY)
-    if number != session and number.isascii() and number.isdecimal():
+    is_number = number.isascii() and number.isdecimal() and len(number) <= _DIGITS_MAX
+    if number != session and is_number:
         return int(number) % partitions
     digest = sha256(session.encode("utf-8", "surrogatepass")).digest()
     return int.from_bytes(digest[:8], "big") % partitions

@@ -23,13 +23,13 @@ from aiokafka.errors import (
 
 from turnlog.core.errors import LogUnavailable, StateError
 from turnlog.core.frames import MAX_FRAME_BYTES
+from turnlog.log.kafka.address import SUFFIX
 from turnlog.log.kafka.cluster import BEGINNING, END, Cluster, Topic
 from turnlog.log.kafka.partition import FUNCTION
 from turnlog.log.kafka.reach import denial
 
 FORMAT = 1
 """The version of what is in the topic; a reader refuses a newer one."""
-SUFFIX = "-meta"
 META_KEY = b"topic"
 READ_S = 15.0
 RULES: Mapping[str, str] = {
@@ -89,8 +89,9 @@ async def look(cluster: Cluster, name: str) -> Found:
     ends = await cluster.offsets(name, END)
     meta = await read_meta(cluster, name)
     problems = [
-        *_wrong_settings(cluster, name, settings, meta),
-        *_wrong_meta(cluster, topic, meta),
+        *_wrong_settings(cluster, topic, settings, meta),
+        *_wrong_meta(cluster, topic, meta, is_empty=not any(ends)),
+        *await _wrong_meta_settings(cluster, name, meta),
         *_lost(name, begins),
     ]
     notes = [
@@ -102,18 +103,14 @@ async def look(cluster: Cluster, name: str) -> Found:
 
 
 def _wrong_settings(
-    cluster: Cluster, name: str, settings: Mapping[str, str], meta: Meta | None
+    cluster: Cluster, topic: Topic, settings: Mapping[str, str], meta: Meta | None
 ) -> list[Problem]:
     """The settings that are not as they must be, each with its command."""
     problems: list[Problem] = []
 
     def wrong(setting: str, why: str, wanted: str) -> None:
-        command = (
-            f"kafka-configs.sh --bootstrap-server {cluster.servers} --alter --entity-type topics"
-            f" --entity-name {name} --add-config {setting}={wanted}"
-        )
         is_ = settings.get(setting, "")
-        problems.append(Problem(f"topic {name!r} has {setting}={is_}, {why}", command))
+        problems.append(_wrong_setting(cluster, topic.name, f"{setting}={is_}", why, wanted))
 
     for setting, wanted in RULES.items():
         if settings.get(setting) != wanted:
@@ -124,15 +121,57 @@ def _wrong_settings(
     least = meta.min_insync_replicas if meta is not None else 1
     if int(settings.get("min.insync.replicas", 0)) < least:
         wrong("min.insync.replicas", f"and was made for {least}", str(least))
+    copies = min(len(each.replicas) for each in topic.partitions)
+    if int(settings.get("min.insync.replicas", 0)) > copies:
+        why = f"and {copies} of each partition: nothing can be appended"
+        wrong("min.insync.replicas", why, str(copies // 2 + 1))
     return problems
 
 
-def _wrong_meta(cluster: Cluster, topic: Topic, meta: Meta | None) -> list[Problem]:
+def _wrong_setting(cluster: Cluster, name: str, is_: str, why: str, wanted: str) -> Problem:
+    """One of a topic, as SETTING=VALUE, and the command that mends it."""
+    setting = is_.partition("=")[0]
+    command = (
+        f"kafka-configs.sh --bootstrap-server {cluster.servers} --alter --entity-type topics"
+        f" --entity-name {name} --add-config {setting}={wanted}"
+    )
+    return Problem(f"topic {name!r} has {is_}, {why}", command)
+
+
+async def _wrong_meta_settings(cluster: Cluster, name: str, meta: Meta | None) -> list[Problem]:
+    """Where what was written down could be deleted by itself."""
+    if meta is None:
+        return []
+    settings = await cluster.settings_of(name + SUFFIX)
+    return [
+        _wrong_setting(
+            cluster,
+            name + SUFFIX,
+            f"{setting}={settings.get(setting, '')}",
+            f"and must have {wanted}",
+            wanted,
+        )
+        for setting, wanted in _META_SETTINGS.items()
+        if settings.get(setting) != wanted
+    ]
+
+
+def _wrong_meta(
+    cluster: Cluster, topic: Topic, meta: Meta | None, *, is_empty: bool
+) -> list[Problem]:
     """Where the topic is not the one that was written down."""
     url = f"kafka://{cluster.servers}/{topic.name}"
     create = f"turnlog topics create {url}"
     if meta is None:
-        return [Problem(f"topic {topic.name!r} has no record in {topic.name + SUFFIX!r}", create)]
+        what = f"topic {topic.name!r} has no record in {topic.name + SUFFIX!r}"
+        if is_empty:
+            return [Problem(what, create)]
+        return [
+            Problem(
+                f"{what}, and holds records: whether all are there is not known",
+                "if it is a log, copy it to a new topic by `turnlog dump` and `turnlog restore`",
+            )
+        ]
     if meta.format > FORMAT:
         said = f"topic {topic.name!r} is of format {meta.format}, and this turnlog knows {FORMAT}"
         return [Problem(said, "upgrade turnlog")]
@@ -181,9 +220,11 @@ async def read_meta(cluster: Cluster, name: str) -> Meta | None:
     if await cluster.topic(where.topic, wanted="Read") is None:
         return None
     (begin,), (end,) = (
-        await cluster.offsets(where.topic, BEGINNING),
-        await cluster.offsets(where.topic, END),
+        await cluster.offsets(where.topic, BEGINNING, [0]),
+        await cluster.offsets(where.topic, END, [0]),
     )
+    if begin == end:
+        return None  # and a consumer that is stopped before it began raises CancelledError
     found: bytes | None = None
     consumer = AIOKafkaConsumer(
         **cluster.client.consumer,

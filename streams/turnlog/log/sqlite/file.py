@@ -11,6 +11,7 @@ take those of a log that was made anew in the same place.
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 import threading
 from collections.abc import Callable, Coroutine, Generator, Iterator
@@ -62,6 +63,7 @@ class SqliteFile:
         self.fold = fold
         self.signal = Signal()
         self.closed = False
+        self._process = os.getpid()
         self._watch = watch
         self._connect = partial(connect, path, busy_ms=busy_ms)
         self._opening = threading.Lock()
@@ -206,7 +208,12 @@ class SqliteFile:
                 self._asides.discard(aside)
 
     def check_open(self) -> None:
-        """Raise LogUnavailable where this log is closed."""
+        """Raise LogUnavailable where this log is closed, or was opened before a fork: its threads
+        are not in the child, which would wait for them for ever."""
+        if os.getpid() != self._process:
+            raise LogUnavailable(
+                f"{self.path}: this log was opened before this process was forked; open it after"
+            )
         if self.closed:
             raise LogUnavailable(f"{self.path}: this log is closed; open it again")
 

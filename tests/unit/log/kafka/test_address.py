@@ -35,6 +35,10 @@ def test_a_url_names_brokers_and_a_topic(url: str, address: Address) -> None:
         "kafka://a/t/u",
         "kafka://a/ü",
         "kafka://user:secret@a/t",
+        "kafka://[::1:9092/t",
+        "kafka://::1/t",
+        "kafka://a b:9092/t",
+        "kafka://a/sessions-meta",
     ],
 )
 def test_what_is_no_url_of_a_log_is_refused(url: str) -> None:

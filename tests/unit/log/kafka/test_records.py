@@ -54,7 +54,16 @@ def test_what_is_sent_is_key_headers_and_body() -> None:
 HEADERS = to_message(Record("s", WHOLE, b""), 1).headers
 
 
-@pytest.mark.parametrize("key", [None, b"\xff", f"{STRAY}4".encode(), b"not of this partition"])
+@pytest.mark.parametrize(
+    "key",
+    [
+        None,
+        b"\xff",
+        b"not of this partition",
+        f"{STRAY}4".encode(),
+        f"{STRAY}{'9' * 5_000}".encode(),  # more digits than Python makes a number of
+    ],
+)
 def test_what_belongs_to_no_session_here_is_stray(key: bytes | None) -> None:
     partitions = 1_000_003
     record = to_record(key, HEADERS, b"body", partition=9, partitions=partitions)
