@@ -8,14 +8,16 @@ import os
 import random
 import statistics
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.contract.adapter import talking
+from tests.contract.adapter import claiming, dispatching, guest, talking
 from tests.integration.kafka_topics import make_topic, open_log, with_cluster
-from turnlog.core.errors import AppendUnknown, UsageError
-from turnlog.core.frames import SealedFrame
+from tests.story import fact
+from turnlog.core.errors import AppendRefused, AppendUnknown, UsageError
+from turnlog.core.frames import Record, SealedFrame
 from turnlog.log.kafka.log import KafkaLog
 from turnlog.testing.broker import Broker
 from turnlog.testing.broker_jars import find_java
@@ -28,25 +30,63 @@ KILLS = (1, 10)
 Frames = dict[str, list[SealedFrame]]
 
 
-@pytest.mark.timeout(900)
-async def test_a_leader_killed_under_load_loses_nothing(tmp_path: Path, *, proof: bool) -> None:
-    """Nothing acknowledged is lost, nothing is folded twice, and order holds."""
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     try:
         java = find_java()
     except UsageError as error:
         if os.environ.get("CI") == "true":
             raise
         pytest.skip(str(error))
-    broker = Broker(tmp_path / "broker", nodes=3, java=java)
-    await asyncio.to_thread(broker.start)
-    gaps_s: list[float] = []
-    try:
-        for seed in range(KILLS[proof]):
-            gaps_s.append(await kill_one(broker, tmp_path / str(seed), random.Random(seed)))
-    finally:
-        await asyncio.to_thread(broker.stop)
+    with Broker(tmp_path_factory.mktemp("broker"), nodes=3, java=java) as broker:
+        yield broker
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.xdist_group("three nodes")
+async def test_a_leader_killed_under_load_loses_nothing(
+    broker: Broker, tmp_path: Path, *, proof: bool
+) -> None:
+    """Nothing acknowledged is lost, nothing is folded twice, and order holds."""
+    gaps_s = [
+        await kill_one(broker, tmp_path / str(seed), random.Random(seed))
+        for seed in range(KILLS[proof])
+    ]
     low, middle, high = min(gaps_s), statistics.median(gaps_s), max(gaps_s)
     print(f"no acknowledgement for {low:.1f} / {middle:.1f} / {high:.1f} s (least/median/most)")
+
+
+@pytest.mark.xdist_group("three nodes")
+async def test_a_partition_without_a_leader_holds_up_no_other(
+    broker: Broker, tmp_path: Path
+) -> None:
+    """Neither appends nor tools: what waits for it is more than the client takes at once."""
+    url = await asyncio.to_thread(make_topic, broker.servers, 3)
+    async with open_log(url, tmp_path / "tables.db", append_s=8.0) as log:
+        sessions = {log.partition_of(f"s{each}"): f"s{each}" for each in range(30)}
+        for session in sessions.values():
+            await log.append(claiming(session))
+        dead = 0
+        found = await asyncio.to_thread(
+            with_cluster, broker.servers, lambda cluster: cluster.topic(url_topic(log))
+        )
+        await asyncio.to_thread(broker.nodes[found.partitions[dead].leader - 1].kill)
+        bytes_of = random.Random(1).randbytes
+        held_up = [
+            asyncio.ensure_future(log.load([Record(sessions[dead], None, bytes_of(100_000))]))
+            for _ in range(12)
+        ]
+        async with asyncio.timeout(60):
+            while not log._appender.is_away(dead):  # noqa: ASYNC110  # nobody is told
+                await asyncio.sleep(0.05)
+            with pytest.raises(AppendRefused, match="no tool is started meanwhile"):
+                await log.append(dispatching(sessions[dead], 1))
+            for session in (sessions[1], sessions[2]):
+                await log.append(dispatching(session, 1))
+        await asyncio.to_thread(all_up, broker)
+        await asyncio.gather(*held_up, return_exceptions=True)
+        again = guest(sessions[dead], fact("f", 1))
+        await append(log, again)
 
 
 async def kill_one(broker: Broker, folder: Path, dice: random.Random) -> float:

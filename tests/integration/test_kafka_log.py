@@ -15,7 +15,7 @@ from aiokafka.admin import NewPartitions, RecordsToDelete
 from aiokafka.structs import TopicPartition
 
 import turnlog.log
-from tests.contract.adapter import append_all, beginning, claiming, large, talking
+from tests.contract.adapter import append_all, beginning, claiming, guest, large, talking
 from tests.contract.contract import read_all, settle
 from tests.forking import REFUSED, fork_and_append
 from tests.integration.kafka_topics import (
@@ -25,6 +25,7 @@ from tests.integration.kafka_topics import (
     open_log,
     producing,
 )
+from tests.story import fact
 from turnlog.core.errors import AppendUnknown, LogUnavailable, StateError, TooLarge, UsageError
 from turnlog.core.frames import Record
 from turnlog.log.kafka.appender import Job
@@ -202,6 +203,24 @@ async def test_a_topic_made_anew_is_noticed(kafka_servers: str, tables: Path) ->
     await log.close()
     with pytest.raises(StateError, match="was deleted and made again"):
         await asyncio.to_thread(open_log, url, tables)
+
+
+async def test_what_another_topic_acknowledges_is_not_taken_for_appended(
+    kafka_servers: str, tables: Path
+) -> None:
+    """Appending goes by the topic's name. Nobody reads here, who would notice."""
+    url = await asyncio.to_thread(make_topic, kafka_servers)
+    async with open_log(url, tables) as log:
+        await log.append(claiming("s"))
+        async with administering(kafka_servers) as admin:
+            await admin.delete_topics([topic_of(url)])
+        await asyncio.sleep(1.5)  # what was seen of the topic is old then
+        await asyncio.to_thread(make_raw, kafka_servers, topic_of(url), RULES)
+        for _ in range(2):
+            with pytest.raises(StateError, match="not the one that was opened"):
+                await log.append(guest("s", fact("f", 1)))
+        with pytest.raises(StateError, match="not the one that was opened"):
+            await log.load([claiming("t").record])
 
 
 async def test_more_partitions_are_noticed(kafka_servers: str, tables: Path) -> None:

@@ -114,7 +114,7 @@ async def test_a_tool_may_start_as_soon_as_the_broker_has_answered(
             os.kill(node.pid, signal.SIGSTOP)
             try:
                 waiting = asyncio.ensure_future(log.append(claiming(f"t{number}")))
-                while not log._appender.is_away:  # noqa: ASYNC110  # it has no event
+                while not log._appender.is_away(0):  # noqa: ASYNC110  # it has no event
                     await asyncio.sleep(0.05)
             finally:
                 os.kill(node.pid, signal.SIGCONT)

@@ -16,6 +16,7 @@ import logging
 import time
 from collections import deque
 from contextlib import suppress
+from itertools import chain
 from typing import NamedTuple
 
 from aiokafka import AIOKafkaProducer
@@ -81,19 +82,19 @@ class Appender:
         self._handed: deque[list[Job]] = deque()
         self._is_called = False
         """Whether the event loop has been told that something was handed over."""
-        self._waiting: deque[Job] = deque()
+        self._waiting: dict[int, deque[Job]] = {}
+        """What is to be sent, by partition: one without a leader does not hold up the others."""
+        self._senders: dict[int, asyncio.Task[None]] = {}
         self._sent: dict[asyncio.Future[RecordMetadata], Job] = {}
         """What the producer has, the oldest first."""
         self._told: list[tuple[Job, Outcome]] = []
-        self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
         self._producer: AIOKafkaProducer | None = None
-        self.is_away = False
-        """Whether something has waited for an answer for so long that the brokers seem away."""
-        loop = asyncio.get_running_loop()
-        self._loop = loop
-        self._tasks = [loop.create_task(self._run()), loop.create_task(self._watch())]
+        self._starting = asyncio.Lock()
+        self._away: set[int] = set()
+        self._loop = asyncio.get_running_loop()
+        self._watching = self._loop.create_task(self._watch())
         self._discarding: set[asyncio.Task[None]] = set()
 
     def put(self, jobs: list[Job]) -> None:
@@ -103,14 +104,19 @@ class Appender:
             self._is_called = True
             self._loop.call_soon_threadsafe(self._take)
 
+    def is_away(self, partition: int) -> bool:
+        """Whether something has waited for an answer for so long that its broker seems away."""
+        return partition in self._away
+
     async def close(self) -> None:
         """Finish what was handed over, as far as the deadline allows."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._idle.wait(), self._deadline_s + 1)
-        for task in self._tasks:
+        tasks = [self._watching, *self._senders.values()]
+        for task in tasks:
             task.cancel()
-        await asyncio.wait(self._tasks)
-        for job in self._waiting:
+        await asyncio.wait(tasks)
+        for job in chain.from_iterable(self._waiting.values()):
             self._tell(job, self._refused(job, "the log was closed", retriable=False))
         self._waiting.clear()
         self._give_up("the log was closed")
@@ -121,22 +127,24 @@ class Appender:
 
     def _take(self) -> None:
         self._is_called = False  # before it looks, so that what comes meanwhile calls again
-        while self._handed:
-            self._waiting.extend(self._handed.popleft())
         self._idle.clear()
-        self._wake.set()
+        while self._handed:
+            for job in self._handed.popleft():
+                self._waiting.setdefault(job.message.partition, deque()).append(job)
+        for partition in self._waiting.keys() - self._senders.keys():
+            self._senders[partition] = self._loop.create_task(self._send_all(partition))
 
-    async def _run(self) -> None:
-        while True:
-            await self._wake.wait()
-            self._wake.clear()
-            while self._waiting:
-                try:
-                    await self._send(self._waiting[0])
-                except Exception as error:
-                    self._tell_of_bug(self._waiting[0], error)
-                self._waiting.popleft()
-                self._rest()
+    async def _send_all(self, partition: int) -> None:
+        """Send what waits for a partition, in order, until nothing does."""
+        waiting = self._waiting[partition]
+        while waiting:
+            try:
+                await self._send(waiting[0])
+            except Exception as error:
+                self._tell_of_bug(waiting[0], error)
+            waiting.popleft()
+        del self._waiting[partition], self._senders[partition]
+        self._rest()
 
     async def _send(self, job: Job) -> None:
         if job.future.cancelled():  # certainly not there
@@ -180,6 +188,12 @@ class Appender:
 
     async def _started(self, until: float) -> AIOKafkaProducer:
         """The producer, which is made if need be. Raises KafkaError after a time."""
+        if self._producer is not None:
+            return self._producer
+        async with self._starting:
+            return await self._start(until)
+
+    async def _start(self, until: float) -> AIOKafkaProducer:
         while self._producer is None:
             if time.monotonic() > until:
                 raise KafkaTimeoutError  # it has waited behind others for long enough
@@ -237,7 +251,7 @@ class Appender:
             self._tell(job, self._unknown(job, said))
             self._give_up(said)
             return
-        self.is_away = False  # at once: who waited for this may start a tool next
+        self._away.discard(job.message.partition)  # who waited for this may start a tool next
         self._tell(job, found.offset + 1)
         self._rest()
 
@@ -246,10 +260,15 @@ class Appender:
         away_s = min(AWAY_S, self._deadline_s / 2)
         while True:
             await asyncio.sleep(min(LOOK_S, self._deadline_s))
-            oldest = next(iter(self._sent.values()), self._waiting[0] if self._waiting else None)
-            waited_s = 0.0 if oldest is None else time.monotonic() - oldest.began
-            self.is_away = waited_s > away_s
-            if waited_s > self._deadline_s and self._sent:
+            now = time.monotonic()
+            began: dict[int, float] = {}
+            for job in self._sent.values():
+                began.setdefault(job.message.partition, job.began)
+            is_late = any(now - each > self._deadline_s for each in began.values())
+            for partition, waiting in self._waiting.items():
+                began.setdefault(partition, waiting[0].began)
+            self._away = {each for each, since in began.items() if now - since > away_s}
+            if is_late:
                 self._give_up(f"no acknowledgement within {self._deadline_s:g} s")
 
     def _give_up(self, why: str) -> None:
@@ -266,7 +285,7 @@ class Appender:
         self._rest()
 
     def _rest(self) -> None:
-        if not self._waiting and not self._sent:
+        if not self._senders and not self._sent:
             self._idle.set()
 
     def _refused(self, job: Job, why: str, *, retriable: bool) -> AppendRefused:

@@ -137,9 +137,14 @@ class Cluster:
         return offset if code == 0 and offset >= 0 else None
 
     async def settings_of(self, name: str) -> dict[str, str]:
-        """The settings in force of a topic, defaults among them."""
-        answer = await self._ask(DescribeConfigsRequest([(_TOPIC_RESOURCE, name, None)]))
-        ((code, _, _, _, entries),) = answer.resources
+        """The settings in force of a topic that is there, defaults among them."""
+        until = time.monotonic() + NEWS_S
+        while True:
+            answer = await self._ask(DescribeConfigsRequest([(_TOPIC_RESOURCE, name, None)]))
+            ((code, _, _, _, entries),) = answer.resources
+            if code != _UNKNOWN_TOPIC or time.monotonic() > until:
+                break
+            await asyncio.sleep(PAUSE_S)
         if code:
             raise self._refused("DescribeConfigs", name, code)
         return {entry[0]: entry[1] or "" for entry in entries}

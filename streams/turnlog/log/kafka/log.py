@@ -31,7 +31,8 @@ from turnlog.core.fold import fold as fold_frame
 from turnlog.core.frames import Record, SealedFrame
 from turnlog.log.kafka.address import Address, default_tables
 from turnlog.log.kafka.appender import Appender, Job, Load
-from turnlog.log.kafka.cluster import ASK_S, BEGINNING, Cluster, Ends
+from turnlog.log.kafka.cluster import ASK_S, Cluster, Ends
+from turnlog.log.kafka.identity import Identity
 from turnlog.log.kafka.loop import LoopThread
 from turnlog.log.kafka.mirror import Mirror
 from turnlog.log.kafka.partition import partition_of
@@ -81,8 +82,6 @@ class KafkaLog(SqliteFile):
         self._topic = address.topic
         self._away_s = away_s
         self._tails: dict[int, Tail] = {}
-        self._looked: dict[int, float] = {}
-        """When it was last seen where a partition begins."""
         self._thread = LoopThread(f"turnlog {address.url}")
         try:
             self._cluster, found = self._thread.call(_connect(address, kafka or {}, ask_s))
@@ -93,6 +92,7 @@ class KafkaLog(SqliteFile):
             self._check(found, strict=catch_up)
             self._id = found.topic.id
             self._begins = found.begins
+            self._identity = Identity(self._cluster, found, self._thread)
             self._max_bytes = int(found.settings["max.message.bytes"])
             self._count = len(found.topic.partitions)
             path = _made(tables or default_tables(found.topic.id))
@@ -168,7 +168,8 @@ class KafkaLog(SqliteFile):
     # ---- appending -----------------------------------------------------------------------
 
     async def append(self, frame: SealedFrame) -> int:
-        if self._appender.is_away and any(
+        partition = self.partition_of(frame.record.session)
+        if self._appender.is_away(partition) and any(
             event.type == "tool_dispatched" for event in frame.frame.events
         ):
             raise AppendRefused(
@@ -176,16 +177,21 @@ class KafkaLog(SqliteFile):
                 " answer, and no tool is started meanwhile: nothing was appended",
                 retriable=True,
             )
+        look = self._identity.look()
         (future,) = self._hand_over([frame.record])
-        return await future
+        position = await future
+        await self._identity.see(look)
+        return position
 
     async def load(self, records: Sequence[Record]) -> list[int]:
         """As the port says, but not in one piece: after AppendUnknown the first ones of each
         session may be there, and no others."""
         for record in records:
             frames.check(record)
+        look = self._identity.look()
         futures = self._hand_over(records, Load()) if records else []
         found = await asyncio.gather(*futures, return_exceptions=True)
+        await self._identity.see(look)
         errors = [item for item in found if isinstance(item, BaseException)]
         if not errors:
             return [item for item in found if isinstance(item, int)]
@@ -213,15 +219,19 @@ class KafkaLog(SqliteFile):
 
     def _message(self, record: Record) -> Message:
         message = to_message(record, self.partitions)
-        tail = self._tails.get(message.partition)
-        if tail is not None:
-            tail.check_topic()  # it would be lost in another topic
+        self._check_topic(message.partition)  # it would be lost in another topic
         if message.size > self._max_bytes:
             raise TooLarge(
                 f"session {record.session!r}: the record has {message.size:,} bytes, over the"
                 f" {self._max_bytes:,} that topic {self._topic!r} takes; nothing was appended"
             )
         return message
+
+    def _check_topic(self, partition: int) -> None:
+        self._identity.check()
+        tail = self._tails.get(partition)
+        if tail is not None:
+            tail.check_topic()
 
     # ---- reading -------------------------------------------------------------------------
 
@@ -303,33 +313,12 @@ class KafkaLog(SqliteFile):
                 client=self._cluster.client,
                 mirror=self._mirror,
                 writing=self._writing,
-                confirm=partial(self._confirm, partition),
+                confirm=partial(self._identity.confirm, partition),
                 changed=self.signal.notify,
                 begins=self._begins[partition],
                 away_s=self._away_s,
             )
         return tail
-
-    async def _confirm(self, partition: int) -> None:
-        """Is it still the topic that was opened, and whole?"""
-        topic = await self._cluster.topic(self._topic)
-        if topic is None:
-            raise LogUnavailable(f"there is no topic {self._topic!r} any more")
-        if (topic.id, len(topic.partitions)) != (self._id, self._count):
-            raise StateError(
-                f"topic {self._topic!r} is not the one that was opened: its id is {topic.id}, with"
-                f" {len(topic.partitions)} partitions, and was {self._id}, with {self._count};"
-                " run turnlog topics check"
-            )
-        if time.monotonic() - self._looked.get(partition, -LOOK_S) < LOOK_S:
-            return
-        (begin,) = await self._cluster.offsets(self._topic, BEGINNING, [partition])
-        if begin > self._begins[partition]:
-            raise StateError(
-                f"topic {self._topic!r}, partition {partition}: begins at position {begin + 1};"
-                " what was before has been deleted; run turnlog topics check"
-            )
-        self._looked[partition] = time.monotonic()
 
     # ---- ending --------------------------------------------------------------------------
 

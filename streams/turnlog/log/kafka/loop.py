@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
 from typing import Any, TypeVar
 
 _T = TypeVar("_T")
@@ -21,13 +22,17 @@ class LoopThread:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
+    def start(self, work: Coroutine[Any, Any, _T]) -> Future[_T]:
+        """Have some work done there."""
+        return asyncio.run_coroutine_threadsafe(work, self.loop)
+
     def call(self, work: Coroutine[Any, Any, _T]) -> _T:
         """Run some work there and wait for it."""
-        return asyncio.run_coroutine_threadsafe(work, self.loop).result()
+        return self.start(work).result()
 
     async def ask(self, work: Coroutine[Any, Any, _T]) -> _T:
         """Run some work there and wait for it in this event loop."""
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self.loop))
+        return await asyncio.wrap_future(self.start(work))
 
     def tell(self, function: Callable[..., object], *args: object) -> None:
         """Have something called there."""
