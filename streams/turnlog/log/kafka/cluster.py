@@ -9,7 +9,8 @@ import asyncio
 import logging
 import time
 from base64 import urlsafe_b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 from aiokafka import AIOKafkaClient
@@ -25,6 +26,8 @@ from turnlog.log.kafka.wire import TopicRequest
 BEGINNING, END = -2, -1
 ASK_S = 15.0
 """How long a question is asked again before it fails."""
+CLOSE_S = 1.0
+"""How long what is asked may still be answered at the end."""
 TELL_S = 2.0
 """After so long without an answer people are told that it is waited for."""
 ODD_S = 5.0
@@ -68,9 +71,17 @@ class Cluster:
         self._ask_s = ask_s
         self._connected = False
         self._spoken = False
+        self._closed = False
+        self._asking = 0
+        self._quiet = asyncio.Event()
+        self._quiet.set()
 
     async def close(self) -> None:
-        """Give the connections back."""
+        """Give the connections back, when nothing is asked any more: one that is being made would
+        be left open."""
+        self._closed = True
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._quiet.wait(), CLOSE_S)
         await self._client.close()
 
     async def nodes(self) -> int:
@@ -129,7 +140,8 @@ class Cluster:
             return None
         request = OffsetRequest(-1, 0, [(topic.name, [(partition, which)])])
         try:
-            answer = await self._client.send(leader, request)
+            with self._counted():
+                answer = await self._client.send(leader, request)
         except KafkaError:
             self._client.force_metadata_update()
             return None
@@ -177,9 +189,25 @@ class Cluster:
 
     async def _ask(self, request: Any) -> Any:
         """Ask any broker, and another one where that fails."""
+        with self._counted():
+            return await self._ask_until(request)
+
+    @contextmanager
+    def _counted(self) -> Generator[None]:
+        """Something is asked meanwhile."""
+        self._asking += 1
+        self._quiet.clear()
+        try:
+            yield
+        finally:
+            self._asking -= 1
+            if not self._asking:
+                self._quiet.set()
+
+    async def _ask_until(self, request: Any) -> Any:
         began = time.monotonic()
         is_told = False
-        while True:
+        while not self._closed:
             try:
                 async with asyncio.timeout(self._ask_s):
                     answer = await self._ask_once(request)
@@ -199,6 +227,7 @@ class Cluster:
                 return answer
             self._connected = False  # the nodes may have moved: look for them anew
             await asyncio.sleep(PAUSE_S)
+        raise LogUnavailable(f"kafka://{self.servers}: this log is closed; open it again")
 
     async def _find_obstacle(self) -> Obstacle | None:
         """Why it failed: at the addresses that were given, or at those that the brokers tell."""

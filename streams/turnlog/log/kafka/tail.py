@@ -13,7 +13,7 @@ import asyncio
 import logging
 import sqlite3
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Any
 
@@ -38,6 +38,8 @@ WAIT_MS = 500
 """How long the broker waits for something new before it says that there is nothing."""
 PAGE_RECORDS = 1_000
 PAUSE_S = 0.5
+CLOSE_S = 2.0
+"""How long an orderly end may take."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -76,6 +78,8 @@ class Tail:
         self._trouble: str | None = None
         self._hopeless = False
         self._failure: TurnlogError | None = None
+        self._closing = False
+        self._taking: asyncio.Task[Mapping[TopicPartition, list[ConsumerRecord]]] | None = None
         self.position = 0
         """Everything up to here is in the file, or was deleted before this log was opened."""
         self._task = asyncio.get_running_loop().create_task(self._run())
@@ -101,16 +105,22 @@ class Tail:
             )
 
     async def close(self) -> None:
-        """End it."""
-        self._task.cancel()
-        await asyncio.wait([self._task])
+        """End it where it waits for records: of a client that is broken off in the middle of
+        connecting a connection may be left open."""
+        self._closing = True
+        if self._taking is not None:
+            self._taking.cancel()
+        done, _ = await asyncio.wait([self._task], timeout=CLOSE_S)
+        if not done:
+            self._task.cancel()
+            await asyncio.wait([self._task])
 
     @property
     def _name(self) -> str:
         return f"topic {self._where.topic!r}, partition {self._where.partition}"
 
     async def _run(self) -> None:
-        while self._failure is None:
+        while self._failure is None and not self._closing:
             try:
                 await self._follow()
             except (StateError, OffsetOutOfRangeError, CorruptRecordException) as error:
@@ -146,11 +156,8 @@ class Tail:
             self.position = at
             consumer.assign([self._where])
             consumer.seek(self._where, at)
-            while True:
-                found = await consumer.getmany(
-                    self._where, timeout_ms=WAIT_MS, max_records=PAGE_RECORDS
-                )
-                records = found.get(self._where, [])
+            while not self._closing:
+                records = await self._take(consumer)
                 until = await consumer.position(self._where)
                 if until != at:
                     await self._keep(records, at, until)
@@ -167,6 +174,18 @@ class Tail:
         if obstacle is not None:
             self._trouble, self._hopeless = obstacle.said, obstacle.final
             self._changed()
+
+    async def _take(self, consumer: AIOKafkaConsumer) -> list[ConsumerRecord]:
+        """The next records, none where there are none yet, or this is being closed."""
+        self._taking = asyncio.ensure_future(
+            consumer.getmany(self._where, timeout_ms=WAIT_MS, max_records=PAGE_RECORDS)
+        )
+        try:
+            return (await self._taking).get(self._where, [])
+        except asyncio.CancelledError:
+            if not self._closing:
+                raise
+            return []
 
     def _listen(self, consumer: AIOKafkaConsumer) -> None:
         """Was anything heard of the leader? The consumer itself tries again in silence."""
