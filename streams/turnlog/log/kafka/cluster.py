@@ -28,6 +28,8 @@ ASK_S = 15.0
 """How long a question is asked again before it fails."""
 CLOSE_S = 1.0
 """How long what is asked may still be answered at the end."""
+GRACE_S = 0.1
+"""How long connections may take to end that the client did not wait for: TLS says goodbye."""
 TELL_S = 2.0
 """After so long without an answer people are told that it is waited for."""
 ODD_S = 5.0
@@ -72,6 +74,7 @@ class Cluster:
         self._connected = False
         self._spoken = False
         self._closed = False
+        self._has_failed = False
         self._asking = 0
         self._quiet = asyncio.Event()
         self._quiet.set()
@@ -83,6 +86,8 @@ class Cluster:
         with suppress(TimeoutError):
             await asyncio.wait_for(self._quiet.wait(), CLOSE_S)
         await self._client.close()
+        if self._has_failed:
+            await asyncio.sleep(GRACE_S)
 
     async def nodes(self) -> int:
         """How many brokers there are."""
@@ -212,6 +217,7 @@ class Cluster:
                 async with asyncio.timeout(self._ask_s):
                     answer = await self._ask_once(request)
             except (KafkaError, OSError, TimeoutError) as error:
+                self._has_failed = True
                 obstacle = await self._find_obstacle()
                 waited_s = time.monotonic() - began
                 self._give_up(obstacle, error, waited_s=waited_s)
