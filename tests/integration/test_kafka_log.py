@@ -15,6 +15,7 @@ from aiokafka.admin import NewPartitions, RecordsToDelete
 from aiokafka.structs import TopicPartition
 
 import turnlog.log
+import turnlog.log.topics
 from tests.contract.adapter import append_all, beginning, claiming, guest, large, talking
 from tests.contract.contract import read_all, settle
 from tests.forking import REFUSED, fork_and_append
@@ -22,6 +23,7 @@ from tests.integration.kafka_topics import (
     administering,
     make_raw,
     make_topic,
+    new_name,
     open_log,
     producing,
 )
@@ -293,6 +295,20 @@ async def test_who_was_forked_is_refused(kafka_servers: str, tables: Path) -> No
         await log.append(claiming("s"))
         child = await asyncio.to_thread(fork_and_append, log)
         assert child == REFUSED
+
+
+async def test_topics_are_looked_after_from_within_an_event_loop(kafka_servers: str) -> None:
+    url = f"kafka://{kafka_servers}/{new_name()}"
+    made = turnlog.log.topics.create(url, partitions=2)
+    assert turnlog.log.topics.look(url).topic == made.topic
+
+
+async def test_a_log_is_not_taken_for_tables(kafka_servers: str, tables: Path) -> None:
+    url = await asyncio.to_thread(make_topic, kafka_servers)
+    async with turnlog.log.open(f"sqlite:{tables}") as log:
+        await log.append(claiming("s"))
+    with pytest.raises(LogUnavailable, match="a log of its own"):
+        open_log(url, tables)
 
 
 def test_tables_that_cannot_be_made_are_said(kafka_servers: str, tables: Path) -> None:

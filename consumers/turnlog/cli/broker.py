@@ -52,7 +52,7 @@ def _tell(process: Process, broker: Broker, folder: Path, *, is_kept: bool) -> N
         terminal.print(broker.servers)
     terminal.flush()
     kept = folder if is_kept else "kept nowhere: give --data DIR to keep it"
-    _LOG.info("%s run; data: %s", counted(len(pids), "node"), kept)
+    _LOG.info("serving, %s; data: %s", counted(len(pids), "node"), kept)
     _LOG.info("make a topic: turnlog topics create kafka://%s/sessions", broker.servers)
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
 
 from turnlog.log.kafka import topic
 from turnlog.log.kafka.address import Address, parse
 from turnlog.log.kafka.cluster import Cluster
+from turnlog.log.kafka.loop import LoopThread
 from turnlog.log.kafka.settings import Client
 from turnlog.log.kafka.topic import RULES, Found, Problem
 
@@ -68,4 +68,8 @@ def _run(
         finally:
             await cluster.close()
 
-    return asyncio.run(run())
+    thread = LoopThread(f"turnlog {address.url}")  # whoever calls may be in an event loop
+    try:
+        return thread.call(run())
+    finally:
+        thread.close()

@@ -199,6 +199,10 @@ def _is_new(connection: sqlite3.Connection, path: Path, application_id: int) -> 
         raise LogUnavailable(
             f"{path}: the tables of a log that lies elsewhere; open that log, such as file:FOLDER"
         )
+    if found == APPLICATION_ID:
+        raise LogUnavailable(
+            f"{path}: a log of its own, and no tables beside one; give another path for tables"
+        )
     (count,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     if found or count:
         raise LogUnavailable(
