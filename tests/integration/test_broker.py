@@ -75,11 +75,18 @@ def test_a_node_that_cannot_start_says_why(tmp_path: Path, java: Java) -> None:
 
 
 def test_a_folder_that_another_broker_has_is_named(tmp_path: Path, java: Java) -> None:
-    with (
-        Broker(tmp_path, java=java),
-        pytest.raises(LogUnavailable, match=r"does not start: Failed to acquire lock"),
-    ):
-        Broker(tmp_path, java=java).start()
+    """Also where only its node lives on; and nothing in it is touched."""
+    with Broker(tmp_path, java=java) as broker:
+        (node,) = broker.nodes
+        settings = (tmp_path / "node-1" / "server.properties").read_bytes()
+        for _ in range(2):
+            with pytest.raises(LogUnavailable, match="node-1: another broker has this folder"):
+                Broker(tmp_path, java=java).start()
+            node._let_go()  # as if we had been killed
+        assert (tmp_path / "node-1" / "server.properties").read_bytes() == settings
+        assert node.pid is not None
+    with Broker(tmp_path, java=java):
+        pass
 
 
 def test_what_makes_no_broker_is_refused(tmp_path: Path) -> None:

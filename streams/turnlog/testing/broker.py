@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from secrets import token_bytes
 from types import MappingProxyType
-from typing import Self
+from typing import IO, Self
 
 from turnlog.core.errors import LogUnavailable, UsageError
 from turnlog.testing.broker_jars import Java, find_java
@@ -100,9 +100,9 @@ class Broker:
 
     def start(self) -> None:
         """Start all nodes and return once they answer. Raises LogUnavailable where one does not."""
-        for node in self.nodes:
-            node.format()
         try:
+            for node in self.nodes:
+                node.format()
             for node in self.nodes:
                 node.launch()
             deadline = time.monotonic() + START_S
@@ -149,6 +149,7 @@ class Node:
         self._users = users
         self._process: subprocess.Popen[bytes] | None = None
         self._said = folder / "kafka.log"
+        self._lock: IO[bytes] | None = None
 
     @property
     def pid(self) -> int | None:
@@ -159,6 +160,7 @@ class Node:
     def format(self) -> None:
         """Write the settings down, and prepare the folder where it is new."""
         self._folder.mkdir(parents=True, exist_ok=True)
+        self._take_folder()
         lines = (*self._settings, f"log.dirs={self._folder / 'data'}")
         (self._folder / "server.properties").write_text("\n".join(lines) + "\n", "utf-8")
         (self._folder / "log4j2.properties").write_text(_LOGGING, "utf-8")
@@ -174,8 +176,32 @@ class Node:
             said = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
             raise LogUnavailable(f"{self._folder}: cannot be made a broker's folder: {said}")
 
+    def _take_folder(self) -> None:
+        """Lock the folder for as long as we or the node's process live. Kafka would notice another
+        one only after it has begun to read what the other writes."""
+        try:
+            import fcntl
+        except ModuleNotFoundError:  # it is of POSIX
+            return
+        self._let_go()
+        lock = (self._folder / "lock").open("wb")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            lock.close()
+            raise LogUnavailable(
+                f"{self._folder}: another broker has this folder; end it, or give another"
+            ) from error
+        self._lock = lock
+
+    def _let_go(self) -> None:
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
     def launch(self) -> None:
         """Start the process; `wait` returns once it serves."""
+        inherited = () if self._lock is None else (self._lock.fileno(),)
         with self._said.open("wb") as said:
             self._process = subprocess.Popen(  # noqa: S603
                 self._command("kafka.Kafka", str(self._folder / "server.properties")),
@@ -183,6 +209,7 @@ class Node:
                 stdout=said,
                 stderr=said,
                 start_new_session=True,  # an interrupt at the terminal is ours to pass on
+                pass_fds=inherited,
             )
 
     def wait(self, deadline: float) -> None:
@@ -210,12 +237,12 @@ class Node:
 
     def end(self, deadline: float) -> None:
         """Wait for the end, and bring it about after the deadline."""
-        if self._process is None:
-            return
-        try:
-            self._process.wait(max(0.1, deadline - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            self.kill()
+        if self._process is not None:
+            try:
+                self._process.wait(max(0.1, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                self.kill()
+        self._let_go()
 
     def _command(self, main: str, *arguments: str) -> list[str]:
         logging = f"-Dlog4j2.configurationFile={self._folder / 'log4j2.properties'}"
