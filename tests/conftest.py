@@ -5,10 +5,10 @@ import os
 import pytest
 from hypothesis import settings
 
-from tests.kafka import kafka_servers
+from tests.kafka import broker, java, kafka_servers
 from tests.secured import secured
 
-__all__ = ["kafka_servers", "secured"]
+__all__ = ["broker", "java", "kafka_servers", "secured"]
 
 PROOF = os.environ.get("TURNLOG_PROOF") == "1"
 

@@ -10,10 +10,16 @@ import fcntl
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import orjson
 import pytest
+
+from turnlog.core.errors import UsageError
+from turnlog.testing.broker import Broker
+from turnlog.testing.broker_jars import Java, find_java
 
 VARIABLE = "TURNLOG_KAFKA"
 ENVIRONMENT = dict(os.environ)
@@ -38,10 +44,30 @@ def kafka_servers(tmp_path_factory: pytest.TempPathFactory) -> str:
         if not told.exists():
             told.write_text(_start(folder, run))
     servers = told.read_text()
-    if servers:
-        return servers
-    said = (folder / "kafka.err").read_text().strip()
-    why = f"no Kafka to test with: {said}; set {VARIABLE}=HOST:PORT"
+    if not servers:
+        said = (folder / "kafka.err").read_text().strip()
+        do_without(f"no Kafka to test with: {said}; set {VARIABLE}=HOST:PORT")
+    return servers
+
+
+@pytest.fixture(scope="session")
+def java() -> Java:
+    """What brokers of a test's own run on. Fails in CI where there is none; skips elsewhere."""
+    try:
+        return find_java()
+    except UsageError as error:
+        do_without(str(error))
+
+
+@pytest.fixture(scope="module")
+def broker(java: Java, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """One node of a module's own, which may be killed."""
+    with Broker(tmp_path_factory.mktemp("broker"), java=java) as broker:
+        yield broker
+
+
+def do_without(why: str) -> NoReturn:
+    """CI may not be green over tests that never ran."""
     if os.environ.get("CI") == "true":
         pytest.fail(why)
     pytest.skip(why)

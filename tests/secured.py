@@ -6,7 +6,6 @@ Its PLAINTEXT listener is the operators' own: whoever comes by it may do everyth
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,10 +15,9 @@ from aiokafka import AIOKafkaClient
 from aiokafka.protocol.admin import CreateAclsRequest, DeleteAclsRequest, DescribeAclsRequest
 
 from tests.integration.kafka_topics import new_name
-from turnlog.core.errors import UsageError
 from turnlog.log import topics
 from turnlog.testing.broker import Broker
-from turnlog.testing.broker_jars import find_java
+from turnlog.testing.broker_jars import Java
 
 if TYPE_CHECKING:
     import trustme
@@ -124,14 +122,8 @@ class Secured(NamedTuple):
 
 
 @pytest.fixture(scope="session")
-def secured(tmp_path_factory: pytest.TempPathFactory) -> Generator[Secured]:
-    """The broker. Fails in CI where there is none to be had; skips elsewhere."""
-    try:
-        java = find_java()
-    except UsageError as error:
-        if os.environ.get("CI") == "true":
-            raise
-        pytest.skip(str(error))
+def secured(java: Java, tmp_path_factory: pytest.TempPathFactory) -> Generator[Secured]:
+    """The broker."""
     folder = tmp_path_factory.mktemp("secured")
     make_certificates(folder)
     plain = f'{JAAS}.plain.PlainLoginModule required user_bob="{PASSWORDS["bob"]}";'

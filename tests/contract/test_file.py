@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from tests.contract.adapter import Adapter, append_all, claiming, talking
+from tests.contract.adapter import Adapter
 from tests.contract.closing import RemakingContract
-from tests.contract.contract import LogContract, read_all, take
+from tests.contract.contract import LogContract
 from tests.contract.heartbeats import HeartbeatsContract
+from tests.contract.lasting import LastingContract
 from tests.contract.tables import TablesContract
 from turnlog.log import EmbeddedLog
 from turnlog.log.file.log import FileLog
@@ -42,34 +43,12 @@ class FileAdapter(Adapter):
         connection.close()
 
 
-class FileContract(LogContract, TablesContract, HeartbeatsContract, RemakingContract):
+class FileContract(
+    LogContract, TablesContract, HeartbeatsContract, LastingContract, RemakingContract
+):
     @pytest.fixture
     def folder(self, tmp_path: Path) -> Path:
         return tmp_path / "log"
-
-    async def test_what_was_appended_is_there_after_reopening(self, adapter: Adapter) -> None:
-        frames = talking("s", 5)
-        async with adapter.open() as log:
-            positions = await append_all(log, frames[:3])
-        async with adapter.open() as log:
-            positions += await append_all(log, frames[3:])
-            stored = await read_all(log)
-            assert [item.record for item in stored] == [frame.record for frame in frames]
-            assert [item.position for item in stored] == positions
-            assert list(log.verify()) == []
-
-    async def test_two_who_have_it_open_see_each_other(self, adapter: Adapter) -> None:
-        frames = talking("s", 8)
-        async with adapter.open() as one, adapter.open() as other:
-            follower = other.follow()
-            for index, frame in enumerate(frames):
-                await (one, other)[index % 2].append(frame)
-            seen = await take(follower, len(frames))
-            assert [item.record for item in seen] == [frame.record for frame in frames]
-            await one.append(claiming("t"))
-            await other.tables.wait(await one.end())
-            assert other.tables.get(("sessions", "t")).epoch == 1
-            assert list(other.verify()) == []
 
 
 class TestZstd(FileContract):

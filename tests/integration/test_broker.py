@@ -18,17 +18,7 @@ import pytest
 from tests.integration.running import TURNLOG
 from turnlog.core.errors import LogUnavailable, UsageError
 from turnlog.testing.broker import Broker
-from turnlog.testing.broker_jars import Java, find_java
-
-
-@pytest.fixture(scope="module")
-def java() -> Java:
-    try:
-        return find_java()
-    except UsageError as error:
-        if os.environ.get("CI") == "true":
-            raise
-        pytest.skip(str(error))
+from turnlog.testing.broker_jars import Java
 
 
 def answers(servers: str) -> bool:

@@ -31,10 +31,10 @@ from tests.integration.compose import (
     sent_to_the_build,
 )
 from tests.integration.kafka_topics import administering, make_raw, open_log, with_cluster
-from turnlog.core.errors import AppendUnknown, UsageError
+from turnlog.core.errors import AppendUnknown
 from turnlog.core.frames import SealedFrame
 from turnlog.log.kafka.log import KafkaLog
-from turnlog.testing.broker_jars import ROOTS, Java, find_java
+from turnlog.testing.broker_jars import ROOTS, Java
 
 ONE, THREE = FOLDER / "kafka.yaml", FOLDER / "cluster.yaml"
 FILES = [ONE, THREE]
@@ -44,16 +44,6 @@ FRAMES = 6
 GAP_S_MAX = 60.0
 
 each_file = pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-
-
-@pytest.fixture(scope="module")
-def java() -> Java:
-    try:
-        return find_java()
-    except UsageError as error:
-        if os.environ.get("CI") == "true":
-            raise
-        pytest.skip(str(error))
 
 
 def check_schema(file: Path) -> subprocess.CompletedProcess[str]:

@@ -34,7 +34,7 @@ from turnlog.core.frames import Record, SealedFrame
 from turnlog.log import EmbeddedLog
 from turnlog.query.events import list_events
 from turnlog.testing.broker import Broker
-from turnlog.testing.broker_jars import find_java
+from turnlog.testing.broker_jars import Java
 
 Json = Any
 KINDS = ["sqlite", "file", "kafka"]
@@ -342,13 +342,7 @@ def test_what_is_no_place(text: str) -> None:
 
 
 @pytest.mark.timeout(240)
-def test_it_waits_for_a_broker_that_is_away(tmp_path: Path) -> None:
-    try:
-        java = find_java()
-    except UsageError as error:
-        if os.environ.get("CI") == "true":
-            raise
-        pytest.skip(str(error))
+def test_it_waits_for_a_broker_that_is_away(java: Java, tmp_path: Path) -> None:
     with Broker(tmp_path / "broker", java=java) as broker:
         site = Site(make_topic(broker.servers), tmp_path)
         frames = talking("s1", 4)

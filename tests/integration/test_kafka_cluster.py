@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import os
 import random
 import statistics
 import time
@@ -16,11 +15,11 @@ import pytest
 from tests.contract.adapter import claiming, dispatching, guest, talking
 from tests.integration.kafka_topics import make_topic, open_log, with_cluster
 from tests.story import fact
-from turnlog.core.errors import AppendRefused, AppendUnknown, UsageError
+from turnlog.core.errors import AppendRefused, AppendUnknown
 from turnlog.core.frames import Record, SealedFrame
 from turnlog.log.kafka.log import KafkaLog
 from turnlog.testing.broker import Broker
-from turnlog.testing.broker_jars import find_java
+from turnlog.testing.broker_jars import Java
 
 SESSIONS = 8
 FRAMES = 60
@@ -31,13 +30,7 @@ Frames = dict[str, list[SealedFrame]]
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    try:
-        java = find_java()
-    except UsageError as error:
-        if os.environ.get("CI") == "true":
-            raise
-        pytest.skip(str(error))
+def broker(java: Java, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     with Broker(tmp_path_factory.mktemp("broker"), nodes=3, java=java) as broker:
         yield broker
 

@@ -8,7 +8,7 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from tests.every_log import Places, places
 from tests.integration.kafka_topics import make_topic, open_log, producing, with_cluster
 from tests.unit.cli.calls import Caller, isolated
 from tests.unit.query.logs import random_session, woven
-from turnlog.core.errors import AppendUnknown, UsageError
+from turnlog.core.errors import AppendUnknown
 from turnlog.core.frames import Record
 from turnlog.ingest.samples import big_claude_file
 from turnlog.log.kafka.partition import STRAY, partition_of
@@ -27,7 +27,6 @@ from turnlog.log.kafka.records import to_message
 from turnlog.log.memory import MemoryLog
 from turnlog.query import transfer
 from turnlog.testing.broker import Broker
-from turnlog.testing.broker_jars import find_java
 
 __all__ = ["places"]
 
@@ -322,19 +321,6 @@ async def test_a_copy_goes_on_where_nobody_knows_what_arrived(
 
 
 # ---- a broker that goes away --------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """One that may be killed."""
-    try:
-        java = find_java()
-    except UsageError as error:
-        if os.environ.get("CI") == "true":
-            raise
-        pytest.skip(str(error))
-    with Broker(tmp_path_factory.mktemp("broker"), java=java) as broker:
-        yield broker
 
 
 def come_back(broker: Broker) -> None:

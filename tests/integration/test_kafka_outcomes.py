@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -15,23 +15,9 @@ from tests.contract.adapter import append_all, claiming, dispatching, guest, tal
 from tests.contract.contract import read_all, settle
 from tests.integration.kafka_topics import make_topic, open_log
 from tests.story import fact
-from turnlog.core.errors import AppendRefused, AppendUnknown, LogUnavailable, UsageError
+from turnlog.core.errors import AppendRefused, AppendUnknown, LogUnavailable
 from turnlog.log.kafka.log import KafkaLog
 from turnlog.testing.broker import Broker
-from turnlog.testing.broker_jars import find_java
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """One that may be killed."""
-    try:
-        java = find_java()
-    except UsageError as error:
-        if os.environ.get("CI") == "true":
-            raise
-        pytest.skip(str(error))
-    with Broker(tmp_path_factory.mktemp("broker"), java=java) as broker:
-        yield broker
 
 
 def come_back(broker: Broker) -> None:

@@ -48,8 +48,6 @@ from turnlog.tables.store import check_partition
 
 APPEND_S = 30.0
 """How long an append may wait for a broker that is away."""
-LOOK_S = 1.0
-"""How often a partition that is read is looked at for where it begins."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -94,12 +92,12 @@ class KafkaLog(SqliteFile):
             self._begins = found.begins
             self._identity = Identity(self._cluster, found, self._thread)
             self._max_bytes = int(found.settings["max.message.bytes"])
-            self._count = len(found.topic.partitions)
+            count = len(found.topic.partitions)
             path = _made(tables or default_tables(found.topic.id))
             super().__init__(
                 path,
                 # where some were added, what is left lies in those that it was made with
-                partitions=min(self._count, found.meta.partitions) if found.meta else self._count,
+                partitions=min(count, found.meta.partitions) if found.meta else count,
                 busy_ms=busy_ms,
                 fold=fold,
                 connect=database.connect,
