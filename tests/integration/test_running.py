@@ -47,6 +47,18 @@ def test_who_does_not_end_is_ended_hard(tmp_path: Path, work: str, number: int) 
         assert process.errors == ["not ended within 0.3 s: ended hard"]
 
 
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_a_signal_counts_whatever_thread_the_kernel_gives_it_to(
+    tmp_path: Path, number: int, status: int
+) -> None:
+    """The main thread is the first choice, and not the only one."""
+    work = f"signal.pthread_kill(threading.get_ident(), {number})\nawait process.stop.wait()"
+    with running(tmp_path, "", 600, command=script(work)) as process:
+        assert process.line() == "works"
+        assert process.ended() == status
+        assert process.errors == []
+
+
 @pytest.mark.parametrize("first", [signal.SIGTERM, signal.SIGINT])
 def test_an_interrupt_while_stopping_ends_at_once(tmp_path: Path, first: int) -> None:
     with running(tmp_path, "", 600, command=script(BLOCKED)) as process:

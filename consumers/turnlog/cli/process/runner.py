@@ -17,13 +17,13 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, Generator
-from contextlib import contextmanager, nullcontext, suppress
-from queue import Empty, SimpleQueue
+from collections.abc import Awaitable, Callable
+from contextlib import nullcontext, suppress
 from typing import NoReturn
 
 from turnlog.cli.guard import INTERRUPTED, explain, is_debug
 from turnlog.cli.process.admin import Admin
+from turnlog.cli.process.inbox import Inbox
 from turnlog.cli.process.logs import logging_to_stderr
 from turnlog.cli.process.options import ProcessOptions
 from turnlog.cli.process.process import Process
@@ -62,18 +62,17 @@ class _Supervisor:
         self._process = process
         self._work = work
         self._within_s = within_s
-        self._inbox: SimpleQueue[int | None] = SimpleQueue()
-        """Signals, and None when the work has ended. A signal's handler may put into it whatever
-        the main thread is at, which goes for nothing else that wakes a thread."""
+        self._inbox = Inbox()
         self._failure: BaseException | None = None
 
     def run(self) -> int:
         """Run the work to its end; gives the exit status."""
         thread = threading.Thread(target=self._run, name="turnlog work", daemon=True)
-        with self._signals():
+        with self._inbox.taking((signal.SIGTERM, signal.SIGINT)):
             thread.start()
             asked = self._wait()
         thread.join()
+        self._inbox.close()
         failure = self._failure
         if failure is not None and not isinstance(failure, Stopped):
             return _failed(failure)
@@ -88,8 +87,8 @@ class _Supervisor:
         while True:
             left_s = None if asked is None else max(0.0, until_s - time.monotonic())
             try:
-                said = self._inbox.get(timeout=left_s)
-            except Empty:
+                said = self._inbox.get(left_s)
+            except TimeoutError:
                 self._end_hard(ENDED_HARD, f"not ended within {self._within_s:g} s: ended hard")
             if said is None:
                 return asked
@@ -108,24 +107,6 @@ class _Supervisor:
         with suppress(OSError, ValueError):
             sys.stderr.flush()
         os._exit(status)
-
-    @contextmanager
-    def _signals(self) -> Generator[None]:
-        """Signals go to the inbox. An interrupt that is ignored, as behind `nohup`, stays so."""
-
-        def put(number: int, _frame: object) -> None:
-            self._inbox.put(number)
-
-        before = {
-            each: signal.signal(each, put)
-            for each in (signal.SIGTERM, signal.SIGINT)
-            if signal.getsignal(each) is not signal.SIG_IGN
-        }
-        try:
-            yield
-        finally:
-            for each, handler in before.items():
-                signal.signal(each, handler)
 
     # ---- the work's thread ---------------------------------------------------------------
 
