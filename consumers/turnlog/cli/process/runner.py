@@ -94,8 +94,8 @@ class _Supervisor:
                 return asked
             if asked is None:
                 asked, until_s = said, time.monotonic() + self._within_s
-                _LOG.info("%s: stopping, within %g s", _name(said), self._within_s)
                 self._process.stop.ask()
+                _LOG.info("%s: stopping, within %g s", _name(said), self._within_s)
             elif said == signal.SIGINT:
                 self._end_hard(INTERRUPTED, "interrupted again: ended at once")
 

@@ -26,6 +26,7 @@ from aiokafka.errors import (
 )
 
 from turnlog.core.errors import LogError, LogUnavailable, StateError, TurnlogError
+from turnlog.log.kafka import consumers
 from turnlog.log.kafka.mirror import Mirror
 from turnlog.log.kafka.reach import denial, find_obstacle
 from turnlog.log.kafka.records import to_record
@@ -166,7 +167,7 @@ class Tail:
                 if time.monotonic() - self._heard > self._away_s / 3:
                     await self._ask_why()
         finally:
-            await consumer.stop()
+            await consumers.end(consumer)
 
     async def _ask_why(self) -> None:
         """Is it known why nothing is heard?"""

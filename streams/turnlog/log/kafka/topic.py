@@ -23,6 +23,7 @@ from aiokafka.errors import (
 
 from turnlog.core.errors import LogUnavailable, StateError
 from turnlog.core.frames import MAX_FRAME_BYTES
+from turnlog.log.kafka import consumers
 from turnlog.log.kafka.address import SUFFIX
 from turnlog.log.kafka.cluster import BEGINNING, END, Cluster, Topic
 from turnlog.log.kafka.partition import FUNCTION
@@ -249,7 +250,7 @@ async def read_meta(cluster: Cluster, name: str) -> Meta | None:
             f"topic {where.topic!r} cannot be read to its end ({error!r})", retriable=True
         ) from error
     finally:
-        await consumer.stop()
+        await consumers.end(consumer)
     return None if found is None else _parse(where.topic, found)
 
 
